@@ -1,0 +1,95 @@
+"""Arguments are checked here, once, where they enter the public functions; inner functions trust them."""
+
+import operator
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def finite_array(name: str, values: ArrayLike, *, ndim: int) -> FloatArray:
+    """Return `values` as float64 with `ndim` dimensions, or raise ValueError naming the fault."""
+    array = _as_real(name, values)
+    if array.ndim != ndim:
+        raise ValueError(f"{name} must be {ndim}-D, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got {np.count_nonzero(~np.isfinite(array))} NaN or infinite values")
+    return array
+
+
+def class_labels(labels: ArrayLike, *, n: int, n_classes: int) -> IntArray:
+    """Return `labels` as int64 (n,) in 0..n_classes-1; bool, integer and integral float are accepted."""
+    array = _as_real("labels", labels)
+    if array.ndim != 1 or array.shape[0] != n:
+        raise ValueError(f"labels must be 1-D of length {n}, got shape {array.shape}")
+    valid = (array >= 0) & (array <= n_classes - 1) & (array == np.floor(array))
+    if not valid.all():
+        raise ValueError(f"labels must be integers from 0 to {n_classes - 1}, got {array[~valid][0]:g}")
+    return array.astype(np.int64)
+
+
+def binary_labels(labels: ArrayLike, *, n: int) -> IntArray:
+    """Return `labels` as int64 (n,) in {0, 1}."""
+    return class_labels(labels, n=n, n_classes=2)
+
+
+def both_classes(labels: IntArray) -> None:
+    """Raise ValueError unless zeros and ones both occur."""
+    positives = int(np.count_nonzero(labels))
+    if positives in {0, labels.shape[0]}:
+        raise ValueError(f"labels must hold both classes, got {positives} positives among {labels.shape[0]}")
+
+
+def probabilities(name: str, values: ArrayLike, *, ndim: tuple[int, ...] = (1,)) -> FloatArray:
+    """Return `values` as float64 in [0, 1] with one of the allowed numbers of dimensions."""
+    array = _as_real(name, values)
+    if array.ndim not in ndim:
+        raise ValueError(f"{name} must be {' or '.join(f'{k}-D' for k in ndim)}, got shape {array.shape}")
+    array = finite_array(name, array, ndim=array.ndim)
+    if array.size and (array.min() < 0 or array.max() > 1):
+        raise ValueError(f"{name} must lie in [0, 1], got values from {array.min():g} to {array.max():g}")
+    return array
+
+
+def sample_weights(weights: ArrayLike | None, *, n: int) -> FloatArray | None:
+    """Return `weights` as float64 (n,), finite, not negative and not all zero; None stays None."""
+    if weights is None:
+        return None
+    array = finite_array("sample_weight", weights, ndim=1)
+    if array.shape[0] != n:
+        raise ValueError(f"sample_weight must have length {n}, got {array.shape[0]}")
+    if (array < 0).any() or not array.any():
+        raise ValueError("sample_weight must not be negative, and not all zero")
+    return array
+
+
+def whole_number(name: str, value: Any, *, minimum: int) -> int:
+    """Return `value` as an int not below `minimum`; floats and booleans are refused."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
+        raise ValueError(f"{name} must be an integer, got {value!r}")
+    number = operator.index(value)
+    if number < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {number}")
+    return number
+
+
+def real_number(name: str, value: Any, *, minimum: float, maximum: float = np.inf) -> float:
+    """Return `value` as a finite float within [minimum, maximum]."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number, got {value!r}") from None
+    if not (np.isfinite(number) and minimum <= number <= maximum):
+        limits = f"at least {minimum:g}" if maximum == np.inf else f"between {minimum:g} and {maximum:g}"
+        raise ValueError(f"{name} must be finite and {limits}, got {number:g}")
+    return number
+
+
+def _as_real(name: str, values: ArrayLike) -> FloatArray:
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf" and array.size:
+        raise ValueError(f"{name} must be numbers, got an array of {array.dtype}")
+    return array.astype(np.float64, copy=False)

@@ -1,0 +1,133 @@
+"""What happens at a threshold: counts and rates when every score ≥ threshold is flagged."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from headeval.core import checks
+
+
+@dataclass(frozen=True, slots=True)
+class ConfusionCounts:
+    """Rows by decision and truth; every rate is a quotient of these, and None where it divides by zero.
+
+    Attributes
+    ----------
+    true_positives, false_positives, false_negatives, true_negatives : rows ≥ 0; positive is class 1.
+
+    Examples
+    --------
+    >>> counts = ConfusionCounts(true_positives=6, false_positives=2, false_negatives=4, true_negatives=8)
+    >>> counts.precision, counts.recall, round(counts.f1, 4)
+    (0.75, 0.6, 0.6667)
+    """
+
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    true_negatives: int
+
+    @property
+    def n(self) -> int:
+        """All rows."""
+        return self.positives + self.negatives
+
+    @property
+    def positives(self) -> int:
+        """Rows of class 1."""
+        return self.true_positives + self.false_negatives
+
+    @property
+    def negatives(self) -> int:
+        """Rows of class 0."""
+        return self.false_positives + self.true_negatives
+
+    @property
+    def flagged(self) -> int:
+        """Rows at or above the threshold."""
+        return self.true_positives + self.false_positives
+
+    @property
+    def accuracy(self) -> float | None:
+        """(TP + TN) / n."""
+        return _quotient(self.true_positives + self.true_negatives, self.n)
+
+    @property
+    def precision(self) -> float | None:
+        """TP / (TP + FP); None when nothing is flagged."""
+        return _quotient(self.true_positives, self.flagged)
+
+    @property
+    def recall(self) -> float | None:
+        """TP / (TP + FN), the true-positive rate; None without positives."""
+        return _quotient(self.true_positives, self.positives)
+
+    @property
+    def specificity(self) -> float | None:
+        """TN / (TN + FP); None without negatives."""
+        return _quotient(self.true_negatives, self.negatives)
+
+    @property
+    def fpr(self) -> float | None:
+        """FP / (FP + TN), the false-positive rate; None without negatives."""
+        return _quotient(self.false_positives, self.negatives)
+
+    @property
+    def f1(self) -> float | None:
+        """2·TP / (2·TP + FP + FN); None when there is neither a positive nor a flag."""
+        return self.f_beta(1.0)
+
+    def f_beta(self, beta: float) -> float | None:
+        """Return (1 + β²)PR / (β²P + R), recall counting β times as much as precision.
+
+        Computed from the counts, so that it is 0 (and not undefined) where only TP is zero.
+
+        Raises
+        ------
+        ValueError
+            Unless β is finite and ≥ 0.
+
+        References
+        ----------
+        van Rijsbergen, Information Retrieval, 2nd ed. 1979, chapter 7.
+        """
+        squared = checks.real_number("beta", beta, minimum=0.0) ** 2
+        weighted = (1 + squared) * self.true_positives
+        return _quotient(weighted, weighted + squared * self.false_negatives + self.false_positives)
+
+
+def confusion_counts(scores: ArrayLike, labels: ArrayLike, *, threshold: float) -> ConfusionCounts:
+    """Count the four outcomes when every score ≥ `threshold` is flagged.
+
+    Parameters
+    ----------
+    scores : (n,) finite; probabilities or any score on the threshold's scale.
+    labels : (n,) in {0, 1}.
+    threshold : not NaN; +∞ flags nothing.
+
+    Raises
+    ------
+    ValueError
+        When an argument breaks the above.
+
+    Examples
+    --------
+    >>> confusion_counts([0.9, 0.5, 0.1], [1, 0, 1], threshold=0.5)
+    ConfusionCounts(true_positives=1, false_positives=1, false_negatives=1, true_negatives=0)
+    """
+    scores = checks.finite_array("scores", scores, ndim=1)
+    positive = checks.binary_labels(labels, n=scores.shape[0]) == 1
+    if np.isnan(threshold):
+        raise ValueError("threshold must be a number, got NaN")
+    flagged = scores >= threshold
+    return ConfusionCounts(
+        true_positives=int(np.count_nonzero(flagged & positive)),
+        false_positives=int(np.count_nonzero(flagged & ~positive)),
+        false_negatives=int(np.count_nonzero(~flagged & positive)),
+        true_negatives=int(np.count_nonzero(~flagged & ~positive)),
+    )
+
+
+def _quotient(numerator: float, denominator: float) -> float | None:
+    return numerator / denominator if denominator else None
