@@ -1,18 +1,18 @@
 """LinearHead: the linear classifier on unit-length embeddings that a gateway evaluates."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from headeval.core.checks import FloatArray, finite_array, real_number
 from headeval.core.stable import logsumexp, sigmoid, softmax
 from headeval.core.vectors import unit_vectors
 
-_BLOCK_NUMBERS = 2**16  # embedding entries worked on at a time: a block and its products stay in the cache
+_BLOCK_NUMBERS = 2**17  # embedding entries worked on at a time: a block and its products stay in the cache
 
 # Sums of products with unit vectors stay below 256 times the largest weight even for 65,536 dimensions.
 # Larger weights than this are first divided by a power of two (exactly), so that no partial sum overflows.
@@ -60,13 +60,7 @@ class LinearHead:
 
     def __post_init__(self) -> None:
         _check_name("embedding_model", self.embedding_model)
-        if isinstance(self.classes, str):
-            raise ValueError("classes must be a sequence of names, got one string")
-        classes = tuple(self.classes)
-        for name in classes:
-            _check_name("each of classes", name)
-        if len(classes) < 2 or len(set(classes)) < len(classes):
-            raise ValueError(f"classes must be at least two distinct names, got {classes!r}")
+        classes = _class_names(self.classes)
         W = _frozen("W", self.W, ndim=2)
         b = _frozen("b", self.b, ndim=1)
         if W.shape[0] != len(classes) or W.shape[1] < 1:
@@ -195,9 +189,10 @@ class LinearHead:
         """Return the probability of the last class, (n,); parameters and errors as for `class_logits`."""
         return sigmoid(self.logits(embeddings))
 
-    def flagged(self, embeddings: ArrayLike) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def flagged(self, embeddings: ArrayLike) -> NDArray[np.bool_]:
         """Return whether the probability of the last class reaches the threshold, bool (n,); equality flags."""
-        return self.probs(embeddings) >= self.threshold
+        flags: NDArray[np.bool_] = self.probs(embeddings) >= self.threshold
+        return flags
 
     def with_temperature(self, temperature: float) -> Self:
         """Return the head with all logits divided by `temperature` (finite, > 0): W/T, b/T.
@@ -259,6 +254,17 @@ def _check_name(what: str, name: object) -> None:
         raise ValueError(f"{what} must be a non-empty string, got {name!r}")
     if any("\ud800" <= char <= "\udfff" for char in name):  # no file could hold it
         raise ValueError(f"{what} must be valid Unicode, got {name!r}")
+
+
+def _class_names(classes: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(classes, str):
+        raise ValueError(f"classes must be a sequence of names, got the string {classes!r}")
+    names = tuple(classes)
+    for name in names:
+        _check_name("each of classes", name)
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ValueError(f"classes must be at least two distinct names, got {names!r}")
+    return names
 
 
 def _frozen(name: str, values: ArrayLike, *, ndim: int) -> FloatArray:

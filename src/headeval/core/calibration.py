@@ -228,7 +228,8 @@ def log_loss_from_logits(logits: ArrayLike, labels: ArrayLike) -> float:
     y = checks.binary_labels(labels, n=z.shape[0])
     if not z.size:
         raise ValueError("logits must hold at least one row")
-    return float(np.mean(softplus(np.where(y == 1, -z, z))))
+    # Divided before they are added: the sum of logits near the largest float would overflow.
+    return float(np.sum(softplus(np.where(y == 1, -z, z)) / z.size))
 
 
 def _binary(probs: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, IntArray]:

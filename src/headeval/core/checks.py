@@ -70,7 +70,10 @@ def whole_number(name: str, value: Any, *, minimum: int) -> int:
     """Return `value` as an int not below `minimum`; floats and booleans are refused."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
         raise ValueError(f"{name} must be an integer, got {value!r}")
-    number = operator.index(value)
+    try:
+        number = operator.index(value)
+    except TypeError:  # arrays have __index__ but use it only where they hold one integer
+        raise ValueError(f"{name} must be an integer, got {value!r}") from None
     if number < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {number}")
     return number
@@ -80,6 +83,8 @@ def real_number(name: str, value: Any, *, minimum: float, maximum: float = np.in
     """Return `value` as a finite float within [minimum, maximum]."""
     try:
         number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite, got a number beyond float64") from None
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a number, got {value!r}") from None
     if not (np.isfinite(number) and minimum <= number <= maximum):

@@ -22,6 +22,10 @@ from headeval.core.stable import sigmoid, softplus
 STEP_TOLERANCE = 1e-12  # of the contract: stop once max|δ| ≤ 1e-12 · max(1, max|w|)
 GRADIENT_TOLERANCE = 1e-9
 MOST_HALVINGS = 60
+LARGEST_FEATURE = 1e140  # a sum of squares of larger ones would leave the range of float64
+# Where the loss has no minimum the gradient vanishes too, but every Newton step still moves some logit by
+# about 1; near a minimum the step that brings the gradient to its tolerance moves none by more than 1e-3.
+SETTLED = 0.1
 
 
 class Reason(Enum):
@@ -29,7 +33,10 @@ class Reason(Enum):
 
     CONVERGED = "the gradient vanished: this is the optimum"
     STEP_LIMIT = "the step limit was reached before the gradient vanished"
-    SEPARABLE = "the classes are perfectly separated and l2 is 0: the loss has no finite minimum (use l2 > 0)"
+    SEPARABLE = (
+        "the loss has no finite minimum: the classes are perfectly separated and l2 is 0 (use l2 > 0), "
+        "or there is only one class"
+    )
     SINGULAR = "the Hessian is singular: columns are constant or depend on each other and l2 is too small"
     STALLED = "no step along the Newton direction lowers the loss any further"
 
@@ -41,7 +48,7 @@ class LogisticFit:
     Attributes
     ----------
     w : (d,) or, with an intercept, (d+1,) with the intercept last.
-    converged : whether ‖g‖∞ ≤ `gradient_tolerance` at w.
+    converged : whether ‖g‖∞ ≤ `gradient_tolerance` at w, and w was not still on its way to infinity.
     steps : Newton steps taken.
     gradient_norm : ‖g‖∞ at w.
     gradient_tolerance : 1e-9, or the rounding error of the gradient's own sum where that is larger.
@@ -152,11 +159,13 @@ def logistic_predict_proba(X: ArrayLike, w: ArrayLike, fit_intercept: bool = Tru
     w = checks.finite_array("w", w, ndim=1)
     if w.shape[0] != Xa.shape[1]:
         raise ValueError(f"w must have length {Xa.shape[1]}, got {w.shape[0]}")
-    return sigmoid(Xa @ w)
+    with np.errstate(over="ignore"):  # a logit beyond the range of float64 is p = 0 or 1
+        return sigmoid(Xa @ w)
 
 
 def _with_intercept(X: FloatArray, fit_intercept: bool) -> FloatArray:
-    return np.column_stack([X, np.ones(X.shape[0])]) if fit_intercept else X
+    Xa = np.column_stack([X, np.ones(X.shape[0])]) if fit_intercept else X
+    return np.ascontiguousarray(Xa)  # the order of the sums, and so the last bit, must not depend on the layout
 
 
 def _checked_problem(
@@ -166,6 +175,9 @@ def _checked_problem(
     n = Xa.shape[0]
     if n == 0:
         raise ValueError("X must have at least one row")
+    largest = max(Xa.max(initial=0.0), -Xa.min(initial=0.0))
+    if largest > LARGEST_FEATURE:
+        raise ValueError(f"X must not hold values beyond {LARGEST_FEATURE:g}, got {largest:g}")
     labels = checks.binary_labels(y, n=n).astype(np.float64)
     penalty = np.full(Xa.shape[1], checks.real_number("l2", l2, minimum=0.0))
     if fit_intercept:
@@ -188,7 +200,9 @@ class _Problem:
         return float(self.s @ softplus(np.where(self.y > 0, -z, z)) + 0.5 * (self.penalty @ np.square(w)))
 
     def gradient(self, z: FloatArray, w: FloatArray) -> FloatArray:
-        return self.Xa.T @ (self.s * (sigmoid(z) - self.y)) + self.penalty * w
+        # p − y is p, or −(1 − p) = −sigmoid(−z): a difference would be 0 where p only rounds to 1.
+        residual = np.where(self.y > 0, -sigmoid(-z), sigmoid(z))
+        return self.Xa.T @ (self.s * residual) + self.penalty * w
 
     def hessian(self, z: FloatArray) -> FloatArray:
         # p(1 − p) as a product of two sigmoids: 1 − p would lose the small probabilities.
@@ -212,7 +226,7 @@ def _newton(problem: _Problem, iters: int, *, stop_if_separated: bool) -> Logist
     """Take Newton steps from w = 0; each is halved only while it would raise the loss."""
     w, z = np.zeros(problem.Xa.shape[1]), np.zeros(problem.Xa.shape[0])
     loss = problem.loss(z, w)
-    steps, reason = 0, Reason.STEP_LIMIT
+    steps, reason, moved = 0, Reason.STEP_LIMIT, 0.0
     while steps < iters:
         delta = _solve(problem.hessian(z), problem.gradient(z, w))
         if delta is None:
@@ -223,7 +237,8 @@ def _newton(problem: _Problem, iters: int, *, stop_if_separated: bool) -> Logist
             reason = Reason.STALLED
             break
         steps += 1
-        delta, z, loss = damped
+        delta, z_next, loss = damped
+        moved, z = float(np.abs(z_next - z).max()), z_next
         w = w - delta
         if stop_if_separated and problem.separated(z):
             reason = Reason.SEPARABLE
@@ -231,13 +246,17 @@ def _newton(problem: _Problem, iters: int, *, stop_if_separated: bool) -> Logist
         if np.abs(delta).max(initial=0.0) <= STEP_TOLERANCE * max(1.0, np.abs(w).max(initial=0.0)):
             reason = Reason.CONVERGED
             break
-    return _story(problem, w, z, loss, steps, reason)
-
-
-def _story(problem: _Problem, w: FloatArray, z: FloatArray, loss: float, steps: int, reason: Reason) -> LogisticFit:
-    """Judge the end by the gradient alone, whatever ended the loop."""
     gradient_norm = float(np.abs(problem.gradient(z, w)).max(initial=0.0))
     tolerance = problem.gradient_tolerance()
+    if gradient_norm <= tolerance and moved > SETTLED and reason is not Reason.SINGULAR:
+        reason = Reason.SEPARABLE
+    return _story(w, loss, steps, gradient_norm, tolerance, reason)
+
+
+def _story(
+    w: FloatArray, loss: float, steps: int, gradient_norm: float, tolerance: float, reason: Reason
+) -> LogisticFit:
+    """Judge the end by the gradient, whatever ended the loop."""
     converged = gradient_norm <= tolerance and reason not in {Reason.SEPARABLE, Reason.SINGULAR}
     if converged:
         reason = Reason.CONVERGED

@@ -47,7 +47,8 @@ def rank_counts(scores: FloatArray, labels: IntArray) -> RankedCounts:
     # Equality, not a difference: 1e308 − (−1e308) overflows, and subnormal gaps are real gaps.
     last_of_group = np.append(np.flatnonzero(scores[1:] != scores[:-1]), scores.shape[0] - 1)
     true_positives = np.cumsum(labels, dtype=np.int64)[last_of_group]
-    return RankedCounts(scores[last_of_group], true_positives, last_of_group + 1 - true_positives)
+    # −0.0 equals 0.0: adding 0.0 gives their group one spelling, whichever of its rows came last.
+    return RankedCounts(scores[last_of_group] + 0.0, true_positives, last_of_group + 1 - true_positives)
 
 
 def roc_curve(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:

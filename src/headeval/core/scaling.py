@@ -177,16 +177,18 @@ def fit_platt_scaling(logits: ArrayLike, labels: ArrayLike) -> Scaling:
     if positive.max() <= negative.min():
         raise ScalingError("every positive scores below every negative: the slope would be negative")
     # Centred and in units of the spread the two columns are orthogonal and any scale of score is fitted alike.
+    # In units of the largest score no difference of two scores overflows.
     unit = float(np.abs(z).max())
-    center = float(np.mean(z / unit)) * unit
-    spread = float(np.std(z / unit)) * unit
-    fit = fit_logistic(((z - center) / spread)[:, None], y, l2=0.0, iters=200)
+    center, spread = float(np.mean(z / unit)), float(np.std(z / unit))
+    fit = fit_logistic(((z / unit - center) / spread)[:, None], y, l2=0.0, iters=200)
     if not fit.converged:
         raise ScalingError(f"Platt scaling did not converge: {fit.reason.value}")
-    slope = float(fit.w[0]) / spread
+    slope = float(fit.w[0]) / spread / unit
+    if not np.isfinite(slope):
+        raise ScalingError("the scores lie so close together that the slope is beyond the range of float64")
     if slope <= 0:
         raise ScalingError(f"the slope would be negative ({slope:.4g}): the scores rank no better than chance")
-    return _scaling("platt", slope, float(fit.w[1]) - slope * center, z, y)
+    return _scaling("platt", slope, float(fit.w[1]) - float(fit.w[0]) / spread * center, z, y)
 
 
 def _binary_logits(logits: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, IntArray]:

@@ -23,6 +23,20 @@ def sigmoid(z: ArrayLike) -> FloatArray:
     return p
 
 
+def logit(p: ArrayLike) -> FloatArray:
+    """Return log(p / (1 − p)), elementwise: the inverse of `sigmoid`; infinite at 0 and 1.
+
+    Examples
+    --------
+    >>> logit([0.0, 0.5]).tolist()
+    [-inf, 0.0]
+    """
+    p = np.asarray(p, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        value: FloatArray = np.log(p) - np.log1p(-p)
+    return value
+
+
 def softplus(z: ArrayLike) -> FloatArray:
     """Return log(1 + e^z), elementwise: the negative log of sigmoid(−z).
 
@@ -46,7 +60,7 @@ def logsumexp(z: ArrayLike) -> FloatArray:
     """
     z = np.asarray(z, dtype=np.float64)
     top = z.max(axis=-1, keepdims=True)
-    total: FloatArray = np.log(_exp(z - top).sum(axis=-1)) + top[..., 0]
+    total: FloatArray = np.log(_exp_below(z, top).sum(axis=-1)) + top[..., 0]
     return total
 
 
@@ -59,12 +73,18 @@ def softmax(z: ArrayLike) -> FloatArray:
     [0.731059, 0.268941]
     """
     z = np.asarray(z, dtype=np.float64)
-    e = _exp(z - z.max(axis=-1, keepdims=True))
+    e = _exp_below(z, z.max(axis=-1, keepdims=True))
     p: FloatArray = e / e.sum(axis=-1, keepdims=True)
     return p
 
 
 def _exp(z: FloatArray) -> FloatArray:
     """e^z for z ≤ 0, where an underflow to zero is the right answer and not an error."""
-    with np.errstate(under="ignore", over="ignore"):
+    with np.errstate(under="ignore"):
         return np.exp(z)
+
+
+def _exp_below(z: FloatArray, top: FloatArray) -> FloatArray:
+    """e^(z − top) for z ≤ top, where a gap beyond the range of float64 is −∞ and its exponential 0."""
+    with np.errstate(over="ignore"):
+        return _exp(z - top)

@@ -92,9 +92,10 @@ class ConfusionCounts:
         ----------
         van Rijsbergen, Information Retrieval, 2nd ed. 1979, chapter 7.
         """
-        squared = checks.real_number("beta", beta, minimum=0.0) ** 2
-        weighted = (1 + squared) * self.true_positives
-        return _quotient(weighted, weighted + squared * self.false_negatives + self.false_positives)
+        beta = checks.real_number("beta", beta, minimum=0.0)
+        share = 1 / (1 + beta * beta)  # the weight of precision: an infinite β² is recall alone
+        mistakes = (1 - share) * self.false_negatives + share * self.false_positives
+        return _quotient(self.true_positives, self.true_positives + mistakes)
 
 
 def confusion_counts(scores: ArrayLike, labels: ArrayLike, *, threshold: float) -> ConfusionCounts:

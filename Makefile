@@ -1,0 +1,35 @@
+# One command: `make check`. Every target runs with PYTHON: .venv/bin/python where there is one, else python3.
+PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
+
+.DEFAULT_GOAL := help
+.PHONY: help check format-check lint types test slow faults lowest format
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 15
+
+check: format-check lint types test ## all that must hold before a commit
+
+format-check: ## is the code formatted?
+	$(PYTHON) -m ruff format --check .
+
+lint: ## ruff's rules
+	$(PYTHON) -m ruff check .
+
+types: ## strict mypy
+	$(PYTHON) -m mypy
+
+test: ## the fast tests, doctests and README commands
+	$(PYTHON) -m pytest -n 2
+
+slow: ## what needs minutes or the package index
+	$(PYTHON) -m pytest -n 2 -m slow
+
+faults: ## plant faults and see the tests catch them
+	$(PYTHON) tests/plant_faults.py
+
+lowest: ## the fast tests with the lowest allowed versions, in .venv-lowest
+	.ci/lowest $(PYTHON)
+
+format: ## format the code and apply safe fixes
+	$(PYTHON) -m ruff format .
+	$(PYTHON) -m ruff check --fix .

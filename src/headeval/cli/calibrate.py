@@ -1,0 +1,149 @@
+"""`headeval calibrate`: labelled rows → temperature or Platt scaling, folded into the head or added to the scores."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headeval.cli import options
+from headeval.cli.console import show
+from headeval.errors import DataError, FitError
+from headeval.printable import quoted
+
+if TYPE_CHECKING:
+    from headeval.cli.rows import Subject
+    from headeval.core.checks import FloatArray
+    from headeval.core.scaling import Scaling
+    from headeval.report import CalibrationSummary
+
+
+def calibrate(
+    data: options.Data,
+    head: options.Head = None,
+    logit: options.Logit = None,
+    prob: options.Prob = None,
+    method: options.Method = "temperature",
+    label: options.Label = "label",
+    positive: options.Positive = None,
+    embedding: options.Embedding = "embedding",
+    embedding_model: options.EmbeddingModel = None,
+    drop_unlabelled: options.DropUnlabelled = False,
+    output: options.CalibratedOutput = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    _version: options.Version = False,
+) -> None:
+    """Calibrate a head or scores on labelled rows.
+
+    Given a head, writes a head with the scaling folded in; given a column of scores, writes DATA with calibrated
+    columns. The numbers shown are in-sample for the scaling: judge it on other rows with `headeval report`.
+    """
+    from headeval.cli.rows import Columns, choose_source, read_subject
+    from headeval.files.atomic import check_output
+    from headeval.files.examples import require_both_classes
+    from headeval.files.tables import open_tables
+    from headeval.render.terminal import render_calibration
+
+    tables = open_tables(data)
+    source = choose_source(tables, head=head, logit=logit, prob=prob)
+    target = output or _default_output(head or tables.paths[0])
+    check_output(target, force=force)
+    columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
+    subject = read_subject(tables, source, columns, quiet=quiet)
+    require_both_classes(subject.examples, tables)
+    logits = _logits(subject)
+    scaling = _scaling(logits, subject, method)
+    summary = _summary(logits, subject, scaling, data, target)
+    if source.head:
+        _write_head(subject, scaling, summary, target, force=force)
+    else:
+        _write_scores(subject, scaling, target, force=force, quiet=quiet)
+    show(render_calibration(summary))
+
+
+def _default_output(judged: Path) -> Path:
+    return Path(f"{judged.stem}-calibrated{judged.suffix}")
+
+
+def _logits(subject: "Subject") -> "FloatArray":
+    from headeval.core.stable import logit
+
+    if subject.source.kind == "logit":
+        return subject.scores
+    certain = (subject.scores == 0) | (subject.scores == 1)
+    if certain.any():
+        raise DataError(
+            f"column {quoted(subject.source.name)} is exactly 0 or 1 in {int(certain.sum()):,} rows, whose logits are "
+            "infinite: calibrate the logits (--logit COL), or leave these rows out"
+        )
+    return logit(subject.scores)
+
+
+def _scaling(logits: "FloatArray", subject: "Subject", method: str) -> "Scaling":
+    from headeval.core.scaling import ScalingError, fit_platt_scaling, fit_temperature_scaling
+
+    fit = fit_temperature_scaling if method == "temperature" else fit_platt_scaling
+    try:
+        return fit(logits, subject.labels)
+    except ScalingError as error:
+        raise FitError(f"no {method} scaling was written: {error}") from error
+
+
+def _summary(
+    logits: "FloatArray", subject: "Subject", scaling: "Scaling", data: list[str], target: Path
+) -> "CalibrationSummary":
+    from headeval.cli.rows import data_provenance
+    from headeval.evaluation import evaluate
+    from headeval.report import CalibrationSummary
+
+    before, after = (
+        evaluate(z, subject.labels, kind="logit", threshold=subject.threshold, classes=subject.examples.classes)
+        for z in (logits, scaling.apply(logits))
+    )
+    return CalibrationSummary(
+        provenance={
+            **data_provenance(data, subject.examples),
+            subject.source.what: subject.source.name,
+            "written to": str(target),
+        },
+        scaling=scaling,
+        before=before,
+        after=after,
+        decisions_changed=subject.decisions_changed(logits, scaling.apply(logits)),
+        notes=subject.notes,
+    )
+
+
+def _write_head(
+    subject: "Subject", scaling: "Scaling", summary: "CalibrationSummary", target: Path, *, force: bool
+) -> None:
+    from headeval.cli.rows import rows_used
+    from headeval.files.heads import write_head
+    from headeval.head_history import calibration_history
+
+    head = subject.source.head
+    if head is None:
+        return
+    if scaling.method == "temperature":
+        calibrated = head.with_temperature(scaling.temperature)
+    else:
+        calibrated = head.with_platt(scaling.slope, scaling.intercept)
+    history = calibration_history(head.metrics, rows_used(subject.examples), scaling, summary.decisions_changed)
+    write_head(dataclasses.replace(calibrated, metrics=history), target, force=force)
+
+
+def _write_scores(subject: "Subject", scaling: "Scaling", target: Path, *, force: bool, quiet: bool) -> None:
+    from headeval.cli.rows import reading
+    from headeval.core.stable import logit
+    from headeval.files.output import table_writer
+    from headeval.files.scores import DeclaredScores, refuse_own_input, score_blocks
+
+    tables, source = subject.tables, subject.source
+    refuse_own_input(target, tables)
+    declared = DeclaredScores(
+        "calibrated_logit", "calibrated_prob", "calibrated_flagged", subject.examples.classes, subject.threshold
+    )
+    declared.check_free(tables)
+    with table_writer(target, force=force, metadata={**tables.metadata, **declared.metadata()}) as table:
+        for block, scores in score_blocks(tables, source.name, source.kind, track=reading(quiet)):
+            z = scores if source.kind == "logit" else logit(scores)
+            table.write(declared.add_to(block.batch, scaling.apply(z)))

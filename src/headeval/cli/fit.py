@@ -1,0 +1,152 @@
+"""`headeval fit`: embeddings and labels → a linear head, judged on rows it has not seen."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headeval.cli import options
+from headeval.cli.console import progress, show
+from headeval.errors import DataError, FitError, UsageError
+
+if TYPE_CHECKING:
+    from headeval.cli.rows import Columns
+    from headeval.evaluation import Evaluation
+    from headeval.files.examples import Examples
+    from headeval.head import LinearHead
+    from headeval.solver.training import Training
+
+DEFAULT_FOLDS = 5
+
+
+def fit(
+    data: options.Data,
+    l2: options.L2 = 1.0,
+    label: options.Label = "label",
+    positive: options.Positive = None,
+    embedding: options.Embedding = "embedding",
+    embedding_model: options.EmbeddingModel = None,
+    threshold: options.Threshold = 0.5,
+    weight: options.Weight = None,
+    group: options.Group = None,
+    folds: options.Folds = None,
+    eval_data: options.EvaluationData = None,
+    drop_unlabelled: options.DropUnlabelled = False,
+    output: options.HeadOutput = Path("linear-head.json"),
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    _version: options.Version = False,
+) -> None:
+    """Fit a head on DATA and write it.
+
+    The metrics shown are out-of-fold (or from --eval), never in-sample; the head written is fitted on all rows.
+    """
+    from headeval.cli.rows import Columns, data_provenance, read_training_rows, rows_used
+    from headeval.files.atomic import check_output
+    from headeval.files.heads import write_head
+    from headeval.head import LinearHead
+    from headeval.head_history import fit_history
+    from headeval.render.document import evaluation_document
+    from headeval.render.terminal import render_fit
+    from headeval.report import FitSummary
+
+    n_folds = _number_of_folds(folds, eval_data)
+    check_output(output, force=force)
+    columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
+    examples, model = read_training_rows(data, columns, weight=weight, group=group, quiet=quiet)
+    training = _train(examples, l2, n_folds, quiet)
+    head = LinearHead.binary(
+        training.fit.w[:-1],
+        float(training.fit.w[-1]),
+        classes=examples.classes,
+        embedding_model=model or "unspecified",
+        threshold=threshold,
+    )
+    how, evaluation = _held_out(head, examples, training, n_folds, group, eval_data, columns, quiet)
+    judged = None if evaluation is None else {"how": how, **evaluation_document(evaluation)}
+    history = fit_history(rows_used(examples), training.fit, l2=l2, weight=weight, evaluation=judged)
+    write_head(dataclasses.replace(head, metrics=history), output, force=force)
+    provenance = data_provenance(data, examples) | _head_provenance(head, examples, l2, weight, output)
+    show(render_fit(FitSummary(provenance, training.fit, how, evaluation, _notes(head, weight))))
+
+
+def _number_of_folds(folds: int | None, eval_data: list[str] | None) -> int:
+    if eval_data and folds:
+        raise UsageError("--folds and --eval exclude each other: the metrics are out-of-fold or from the file")
+    return 0 if eval_data else DEFAULT_FOLDS if folds is None else folds
+
+
+def _train(examples: "Examples", l2: float, n_folds: int, quiet: bool) -> "Training":
+    import numpy as np
+
+    from headeval.solver.folds import FoldError
+    from headeval.solver.training import NotConvergedError, train
+
+    try:
+        return train(
+            examples.embeddings,
+            examples.labels.astype(np.int64),
+            l2=l2,
+            n_folds=n_folds,
+            groups=examples.groups,
+            sample_weight=examples.weights,
+            track=progress("fitting folds", quiet=quiet),
+        )
+    except FoldError as error:
+        raise DataError(f"{error}; choose fewer --folds, --eval FILE, or --folds 0 for no metrics") from error
+    except NotConvergedError as error:
+        raise FitError(f"no head was written: {error}") from error
+
+
+def _held_out(
+    head: "LinearHead",
+    examples: "Examples",
+    training: "Training",
+    n_folds: int,
+    group: str | None,
+    eval_data: list[str] | None,
+    columns: "Columns",
+    quiet: bool,
+) -> "tuple[str, Evaluation | None]":
+    """Return which rows the metrics come from, in words, and the metrics."""
+    from headeval.cli.rows import head_source, read_subject
+    from headeval.evaluation import evaluate
+    from headeval.files.tables import open_tables
+
+    if eval_data:
+        subject = read_subject(open_tables(eval_data), head_source(head, "the fitted head"), columns, quiet=quiet)
+        same = subject.examples.fingerprint == examples.fingerprint
+        warning = "IN-SAMPLE, the very rows of the fit: " if same else ""
+        return f"{warning}{subject.how} of {', '.join(eval_data)}", subject.evaluate()
+    if training.out_of_fold is None:
+        return "not judged: --folds 0 skips the out-of-fold metrics", None
+    grouped = f", whole groups of {group}" if group else ""
+    how = f"out-of-fold: {n_folds} stratified folds{grouped}; each row is scored by a head that has not seen it"
+    return how, evaluate(
+        training.out_of_fold, examples.labels, kind="logit", threshold=head.threshold, classes=examples.classes
+    )
+
+
+def _head_provenance(
+    head: "LinearHead", examples: "Examples", l2: float, weight: str | None, output: Path
+) -> dict[str, object]:
+    n, positives = len(examples.labels), int(examples.labels.sum())
+    provenance: dict[str, object] = {
+        "rows": f"{n:,}: {n - positives:,} {examples.classes[0]}, {positives:,} {examples.classes[1]} (flagged class)",
+        "embedding model": f"{head.embedding_model} ({head.dim} dimensions)",
+        "l2": l2,
+    }
+    if weight:
+        provenance["weights"] = weight
+    return provenance | {"written to": str(output)}
+
+
+def _notes(head: "LinearHead", weight: str | None) -> tuple[str, ...]:
+    notes = []
+    if head.embedding_model == "unspecified":
+        notes.append(
+            "no embedding model is named, so nothing will notice when this head meets other embeddings: "
+            "give --embedding-model NAME"
+        )
+    if weight:
+        notes.append("the fit is weighted; the metrics count every row once")
+    return tuple(notes)

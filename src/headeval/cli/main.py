@@ -1,0 +1,101 @@
+"""The app, and the one place where what went wrong becomes a line on stderr and an exit code."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+
+from headeval.cli.calibrate import calibrate
+from headeval.cli.fit import fit
+from headeval.cli.options import Version
+from headeval.cli.report import report
+from headeval.cli.score import score
+from headeval.errors import HeadevalError, UsageError
+from headeval.printable import printable
+
+BUG, INTERRUPTED, CLOSED_PIPE = 70, 130, 141
+
+# A paragraph that begins with the character \b keeps its lines.
+HELP = """Fit, calibrate and judge the linear head of a safety classifier.
+
+\b
+headeval fit train.parquet --l2 1.0
+headeval calibrate calibration.parquet --head linear-head.json
+headeval report test.parquet --head linear-head-calibrated.json --require 'auc>=0.9'
+
+Exit codes: 0 done, 1 a requirement not met, 2 usage, 3 data, 4 head file, 5 no usable fit or calibration,
+6 output not written, 70 a bug, 130 interrupted, 141 closed pipe."""
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: no markup in text from outside, no escape codes, a fast start
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (fit, score, calibrate, report):
+    app.command()(command)
+
+
+@app.callback(help=HELP)
+def headeval(_version: Version = False) -> None:
+    """Hold the options that stand before a command."""
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a narrow encoding must not lose a finished result
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _closed_pipe()
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; nothing is raised."""
+    try:
+        return _invoke(arguments)
+    except HeadevalError as error:
+        _say(str(error))
+        return error.exit_code
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        _say(f"{error.format_message()} (see '{context.command_path if context else 'headeval'} --help')")
+        return UsageError.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _closed_pipe()
+    except Exception as error:  # the one last resort: whatever is left is a bug
+        if os.environ.get("HEADEVAL_DEBUG"):
+            traceback.print_exc()
+        _say(f"a bug in headeval: {type(error).__name__}: {error} (HEADEVAL_DEBUG=1 shows the traceback)")
+        return BUG
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    """Parse and run; typer's own `main` would turn a closed pipe into exit code 1."""
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("headeval", list(arguments) or ["--help"]) as context:
+            command.invoke(context)
+    except typer.Exit as leave:
+        # Nothing to do is not "done": a script whose variables were empty must not pass.
+        return leave.exit_code if arguments else UsageError.exit_code
+    return 0
+
+
+def _say(message: str) -> None:
+    text = "\n  ".join(printable(line) for line in message.splitlines())
+    sys.stderr.write(f"headeval: {text}\n")
+
+
+def _closed_pipe() -> int:
+    # Python flushes stdout once more at exit: give it somewhere to go, so that nothing else is said.
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives until the process ends
+    return CLOSED_PIPE

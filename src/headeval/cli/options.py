@@ -1,0 +1,171 @@
+"""Options of the commands, each declared once."""
+
+import math
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from headeval._version import __version__
+from headeval.errors import UsageError
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"headeval {__version__}")
+        raise typer.Exit
+
+
+def _penalty(value: float) -> float:
+    if not (math.isfinite(value) and value >= 0):
+        raise UsageError(f"--l2 must be a finite number of at least 0, got {value:g}")
+    return value
+
+
+def _probability(value: float | None) -> float | None:
+    if value is not None and not 0 <= value <= 1:
+        raise UsageError(f"--threshold must be a probability between 0 and 1, got {value:g}")
+    return value
+
+
+def _fold_count(value: int | None) -> int | None:
+    if value is not None and (value < 0 or value == 1):
+        raise UsageError(f"--folds must be 0 (no out-of-fold metrics) or at least 2, got {value}")
+    return value
+
+
+def _bin_count(value: int | None) -> int | None:
+    if value is not None and value < 1:
+        raise UsageError(f"--bins must be at least 1, got {value}")
+    return value
+
+
+Data = Annotated[
+    list[str], typer.Argument(metavar="DATA", help="Parquet or CSV files, folders or globs.", show_default=False)
+]
+Label = Annotated[str, typer.Option(help="Column with the labels.", metavar="COL")]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        help="The label value that is positive; needed unless labels are 0/1, false/true or safe/unsafe.",
+        metavar="NAME",
+    ),
+]
+Embedding = Annotated[
+    str, typer.Option(help="Column with the embeddings, or the prefix of one column a dimension.", metavar="COL")
+]
+EmbeddingModel = Annotated[
+    str | None, typer.Option(help="Model that made the embeddings; else from the Parquet metadata.", metavar="NAME")
+]
+DropUnlabelled = Annotated[
+    bool, typer.Option("--drop-unlabelled", help="Leave out rows without a label, and say how many.")
+]
+Threshold = Annotated[
+    float,
+    typer.Option(
+        callback=_probability, help="Flag when the probability is at least this; stored in the head.", metavar="T"
+    ),
+]
+ThresholdOverride = Annotated[
+    float | None,
+    typer.Option(
+        callback=_probability,
+        help="Judge at this threshold instead of the head's (or 0.5).",
+        metavar="T",
+        show_default=False,
+    ),
+]
+L2 = Annotated[
+    float,
+    typer.Option(
+        "--l2", callback=_penalty, help="Ridge penalty on the weights; scikit-learn's C is 1/l2.", metavar="NUMBER"
+    ),
+]
+Weight = Annotated[
+    str | None,
+    typer.Option(help="Column with row weights for the fit; the metrics count every row once.", metavar="COL"),
+]
+Group = Annotated[
+    str | None,
+    typer.Option(help="Column whose equal values must share a fold (conversation, template).", metavar="COL"),
+]
+Folds = Annotated[
+    int | None,
+    typer.Option(
+        callback=_fold_count,
+        help="Folds of the out-of-fold metrics; 0 skips them.  [default: 5]",
+        metavar="N",
+        show_default=False,
+    ),
+]
+EvaluationData = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--eval", help="Judge on this file instead of out of fold (repeatable).", metavar="FILE", show_default=False
+    ),
+]
+Head = Annotated[Path | None, typer.Option(help="Linear-head file.", metavar="HEAD", show_default=False)]
+HeadWithDefault = Annotated[Path, typer.Option(help="Linear-head file.", metavar="HEAD")]
+Logit = Annotated[
+    str | None, typer.Option(help="Judge this column of logits instead of a head.", metavar="COL", show_default=False)
+]
+Prob = Annotated[
+    str | None,
+    typer.Option(help="Judge this column of probabilities instead of a head.", metavar="COL", show_default=False),
+]
+Method = Annotated[
+    Literal["temperature", "platt"],
+    typer.Option(help="temperature: one factor, decisions at 0.5 stay. platt: slope and intercept."),
+]
+Require = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Exit 1 unless met, e.g. 'auc>=0.95' or 'fpr<=0.02' (repeatable).",
+        metavar="'METRIC>=NUMBER'",
+        show_default=False,
+    ),
+]
+By = Annotated[
+    list[str] | None,
+    typer.Option(help="Also judge each value of this column (repeatable).", metavar="COL", show_default=False),
+]
+EceConvention = Annotated[
+    Literal["top-label", "top-label-left", "positive-class"],
+    typer.Option(help="Which ECE the metrics `ece` and `mce` are; the positive-class one is always shown."),
+]
+Bins = Annotated[
+    int | None,
+    typer.Option(
+        callback=_bin_count,
+        help="Bins of the calibration tables.  [default: 15 top-label, else 10]",
+        metavar="N",
+        show_default=False,
+    ),
+]
+Binning = Annotated[
+    Literal["equal-width", "equal-mass"], typer.Option(help="Bins of equal width, or with equally many rows.")
+]
+Format = Annotated[Literal["table", "json", "markdown"], typer.Option("--format", help="What is written to stdout.")]
+Html = Annotated[
+    Path | None,
+    typer.Option(
+        "--html", help="Also write a self-contained page (needs headeval[html]).", metavar="FILE", show_default=False
+    ),
+]
+Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.", metavar="FILE", show_default=False)]
+HeadOutput = Annotated[Path, typer.Option("--output", "-o", help="Where the head is written.", metavar="FILE")]
+CalibratedOutput = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="The file to write.  [default: the name of the head or score file with -calibrated, in this folder]",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace an output that exists.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No talk and no progress on stderr, only errors.")]
+Version = Annotated[
+    bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+]

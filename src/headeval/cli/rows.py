@@ -1,0 +1,237 @@
+"""The rows of a command: read from DATA, and scored by a head or by a column of scores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headeval.cli.console import progress
+from headeval.core.checks import FloatArray, IntArray
+from headeval.core.stable import sigmoid
+from headeval.errors import HeadError, UsageError
+from headeval.evaluation import Evaluation, ScoreKind, evaluate
+from headeval.files.examples import Examples, read_examples, require_both_classes
+from headeval.files.heads import check_embedding_model, read_head
+from headeval.files.scores import DeclaredScores, declared_scores
+from headeval.files.tables import Tables, open_tables
+from headeval.head import LinearHead
+from headeval.head_history import RowsUsed, use_of_rows
+from headeval.printable import listed, printable
+
+DEFAULT_THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Where the command line says labels and embeddings are."""
+
+    label: str
+    positive: str | None
+    embedding: str
+    embedding_model: str | None
+    drop_unlabelled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What gives the scores: a head, or a column of logits or of probabilities.
+
+    Attributes
+    ----------
+    name : the head's file or the column, as shown.
+    classes, threshold : of the head or of the score file's own metadata; None where nothing says.
+    """
+
+    name: str
+    kind: ScoreKind
+    head: LinearHead | None = None
+    classes: tuple[str, str] | None = None
+    threshold: float | None = None
+
+    @property
+    def what(self) -> str:
+        """The kind of thing that gives the scores, in words."""
+        return "head" if self.head else "logit column" if self.kind == "logit" else "probability column"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Labelled rows with the scores that are to be judged.
+
+    Attributes
+    ----------
+    scores : (n,) logits or probabilities, as `source.kind` says.
+    labels : (n,) in {0, 1}.
+    threshold_from : "option", "head", "score file" or "default".
+    how : which rows these are, in words.
+    """
+
+    tables: Tables
+    examples: Examples
+    source: Source
+    scores: FloatArray
+    labels: IntArray
+    threshold: float
+    threshold_from: str
+    how: str
+    notes: tuple[str, ...]
+
+    def evaluate(self, rows: Any = slice(None), **options: Any) -> Evaluation:
+        """Judge all rows, or those of a mask."""
+        return evaluate(
+            self.scores[rows],
+            self.labels[rows],
+            kind=self.source.kind,
+            threshold=self.threshold,
+            classes=self.examples.classes,
+            **options,
+        )
+
+    def decisions_changed(self, before: FloatArray, after: FloatArray) -> tuple[int, int]:
+        """Return how many rows other logits newly flag, and how many they flag no longer."""
+        was, now = (sigmoid(z) >= self.threshold for z in (before, after))
+        return int(np.count_nonzero(now & ~was)), int(np.count_nonzero(was & ~now))
+
+
+def read_training_rows(
+    data: Sequence[str], columns: Columns, *, weight: str | None, group: str | None, quiet: bool
+) -> tuple[Examples, str | None]:
+    """Return the labelled embeddings and the name of the model that made them, where one is known."""
+    tables = open_tables(data)
+    examples = read_examples(
+        tables,
+        label=columns.label,
+        positive=columns.positive,
+        embedding=columns.embedding,
+        weight=weight,
+        group=group,
+        drop_unlabelled=columns.drop_unlabelled,
+        track=reading(quiet),
+    )
+    require_both_classes(examples, tables)
+    return examples, columns.embedding_model or tables.embedding_model
+
+
+def choose_source(tables: Tables, *, head: Path | None, logit: str | None, prob: str | None) -> Source:
+    """Return the one source the options name, or the one the files declare; never a guess."""
+    if sum(option is not None for option in (head, logit, prob)) > 1:
+        raise UsageError("--head, --logit and --prob exclude each other: name the one thing to judge")
+    if head is not None:
+        return head_source(read_head(head), str(head))
+    declared = declared_scores(tables)
+    if logit is not None or prob is not None:
+        column, kind = (logit, "logit") if logit is not None else (prob, "prob")
+        own = declared if declared and column in {declared.logit, declared.prob} else None
+        return _column_source(str(column), "logit" if kind == "logit" else "prob", own)
+    if declared is None:
+        raise UsageError(
+            "nothing says what to judge: give --head HEAD, or --logit COL or --prob COL for a column of scores; "
+            f"the columns are {listed(tables.column_names, longest=12)}"
+        )
+    return _column_source(declared.logit, "logit", declared)
+
+
+def head_source(head: LinearHead, name: str) -> Source:
+    """Return the source for a head that is judged on embeddings; one with more than two classes is refused."""
+    if len(head.classes) != 2:
+        raise HeadError(f"{printable(name)}: has {len(head.classes)} classes; only heads with two can be judged")
+    return Source(name, "logit", head, (head.classes[0], head.classes[1]), head.threshold)
+
+
+def read_subject(
+    tables: Tables,
+    source: Source,
+    columns: Columns,
+    *,
+    by: Sequence[str] = (),
+    threshold: float | None = None,
+    quiet: bool,
+) -> Subject:
+    """Read labels and scores; a head must have been made for the embeddings' own model."""
+    head = source.head
+    if head is not None:
+        check_models(head, tables, columns.embedding_model)
+    examples = read_examples(
+        tables,
+        label=columns.label,
+        positive=columns.positive,
+        classes=source.classes,
+        embedding=columns.embedding if head else None,
+        score=None if head else source.name,
+        score_kind=source.kind,
+        by=by,
+        drop_unlabelled=columns.drop_unlabelled,
+        dim=head.dim if head else None,
+        track=reading(quiet),
+    )
+    chosen, chosen_from = _threshold(source, threshold)
+    how, notes = _which_rows(examples, source)
+    scores = head.logits(examples.embeddings) if head and examples.embeddings is not None else examples.scores
+    return Subject(
+        tables=tables,
+        examples=examples,
+        source=source,
+        scores=np.asarray(scores, dtype=np.float64),
+        labels=examples.labels.astype(np.int64),
+        threshold=chosen,
+        threshold_from=chosen_from,
+        how=how,
+        notes=notes,
+    )
+
+
+def check_models(head: LinearHead, tables: Tables, option: str | None) -> None:
+    """Refuse embeddings that the option or the files' metadata ascribe to another model than the head's."""
+    check_embedding_model(head, name=option, source="--embedding-model")
+    check_embedding_model(head, name=tables.embedding_model, source=str(tables.paths[0]))
+
+
+def rows_used(examples: Examples) -> RowsUsed:
+    """Return the record of these rows that a head keeps."""
+    return RowsUsed(
+        n=len(examples.labels),
+        positives=int(examples.labels.sum()),
+        fingerprint=examples.fingerprint,
+        unlabelled=examples.unlabelled,
+    )
+
+
+def data_provenance(data: Sequence[str], examples: Examples) -> dict[str, Any]:
+    """Return what a report says about the rows it was made from."""
+    provenance: dict[str, Any] = {"data": [str(argument) for argument in data]}
+    if examples.unlabelled:
+        provenance["unlabelled rows left out"] = examples.unlabelled
+    return provenance
+
+
+def reading(quiet: bool) -> Any:
+    """Return the progress bar of reading tables."""
+    return progress("reading", quiet=quiet, size=lambda block: block.batch.num_rows)
+
+
+def _column_source(column: str, kind: ScoreKind, declared: DeclaredScores | None) -> Source:
+    if declared is None:
+        return Source(column, kind)
+    return Source(column, kind, None, declared.classes, declared.threshold)
+
+
+def _threshold(source: Source, option: float | None) -> tuple[float, str]:
+    if option is not None:
+        return option, "option"
+    if source.threshold is not None:
+        return source.threshold, "head" if source.head else "score file"
+    return DEFAULT_THRESHOLD, "default"
+
+
+def _which_rows(examples: Examples, source: Source) -> tuple[str, tuple[str, ...]]:
+    """Say in words which rows are judged; rows that made the head are never judged silently."""
+    count = f"{len(examples.labels):,} labelled rows"
+    use = use_of_rows(source.head.metrics, examples.fingerprint) if source.head else None
+    if use is None:
+        return count, ()
+    return (
+        f"IN-SAMPLE: the very {count} the head was {use} on",
+        (f"in-sample: the head was {use} on these very rows, so the numbers flatter it; judge it on other rows",),
+    )

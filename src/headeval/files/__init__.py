@@ -1,0 +1,1 @@
+"""The only rooms that touch disk: tables, heads, atomic output."""

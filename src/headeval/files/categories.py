@@ -1,0 +1,107 @@
+"""Columns of names: labels, groups and slices, coded by the text of their values."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from headeval.errors import DataError
+from headeval.files.arrow_errors import reading, shown
+from headeval.files.numeric import is_text, plain_type
+from headeval.files.row_faults import Place
+from headeval.printable import quoted
+
+MISSING = -1
+_INTEGRAL = re.compile(r"([+-]?)(0|[1-9][0-9]*)(?:\.0*)?")
+
+
+def canonical_number(text: str) -> str:
+    """Return an integral number without sign of zero, plus sign or decimals; any other text unchanged.
+
+    Examples
+    --------
+    >>> canonical_number("1.0"), canonical_number("-0"), canonical_number("0.5"), canonical_number("007")
+    ('1', '0', '0.5', '007')
+    """
+    match = _INTEGRAL.fullmatch(text)
+    if match is None:
+        return text
+    sign, digits = match.groups()
+    return f"-{digits}" if sign == "-" and digits != "0" else digits
+
+
+class Categories:
+    """The distinct values of one column, numbered in the order in which they are met.
+
+    Parameters
+    ----------
+    name : the column.
+    numbers_in_text : whether integral numbers in the cells of a CSV file are one value however they are written.
+    blank_is_missing : whether an empty cell of a CSV file is a missing value.
+    """
+
+    def __init__(self, name: str, *, numbers_in_text: bool, blank_is_missing: bool) -> None:
+        self.name = name
+        self._numbers_in_text = numbers_in_text
+        self._blank_is_missing = blank_is_missing
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The values as text; value i has code i."""
+        return list(self._numbers)
+
+    def codes(self, column: pa.Array, place: Place) -> NDArray[np.int64]:
+        """Return the code of each row, shape (n,), MISSING for a null, a NaN or (if so wished) an empty cell.
+
+        Raises
+        ------
+        DataError : where the column holds lists, structs or bytes that are not text.
+        """
+        kind = plain_type(column.type)
+        if pa.types.is_nested(kind):
+            raise DataError(
+                f"{shown(place.path)}: column {quoted(self.name)} must hold one value a row, "
+                f"but it is of type {quoted(kind)}"
+            )
+        with reading(place.path):
+            coded = _encoded(column)
+            texts = _texts(coded.dictionary)
+            indices = coded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+        numbers = [self._number(text, kind, place) for text in texts]
+        codes: NDArray[np.int64] = np.array([*numbers, MISSING], dtype=np.int64)[indices]
+        return codes
+
+    def _number(self, text: str | None, kind: pa.DataType, place: Place) -> int:
+        if text is None or (text == "" and place.is_csv and self._blank_is_missing):
+            return MISSING
+        if pa.types.is_floating(kind) and text.lower() in ("nan", "-nan"):
+            return MISSING
+        if not is_text(kind) or (place.is_csv and self._numbers_in_text):
+            text = canonical_number(text)
+        return self._numbers.setdefault(text, len(self._numbers))
+
+
+def _encoded(column: pa.Array) -> pa.DictionaryArray:
+    if isinstance(column, pa.ExtensionArray):
+        return _encoded(column.storage)
+    if pa.types.is_run_end_encoded(column.type):
+        return _encoded(pc.run_end_decode(column))
+    if pa.types.is_dictionary(column.type):
+        return column
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string()).dictionary_encode()
+    if pa.types.is_float16(column.type):
+        return column.cast(pa.float32()).dictionary_encode()
+    return column.dictionary_encode()
+
+
+def _texts(values: pa.Array) -> list[str | None]:
+    if pa.types.is_float16(values.type):
+        values = values.cast(pa.float32())
+    if pa.types.is_boolean(values.type):
+        return [None if value is None else str(value).lower() for value in values.to_pylist()]
+    return values.cast(pa.large_string()).to_pylist()  # type: ignore[no-any-return]

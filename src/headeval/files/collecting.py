@@ -1,0 +1,236 @@
+"""The columns of the examples, gathered block by block."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from headeval.errors import DataError
+from headeval.files.arrow_errors import reading, shown
+from headeval.files.categories import MISSING, Categories
+from headeval.files.growing import GrowingArray
+from headeval.files.labels import resolve_labels
+from headeval.files.numeric import read_numbers
+from headeval.files.row_faults import Place, RowFaults
+from headeval.files.tables import Block
+from headeval.files.vectors import EmbeddingColumns, VectorReader
+from headeval.printable import quoted
+
+NULL_SLICE = "(null)"
+# A column of so many values is no column of labels; without a stop, one of identifiers would be read to its end.
+_MOST_LABELS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which columns to read, and how."""
+
+    label: str
+    embedding: EmbeddingColumns | None
+    score: str | None
+    is_prob: bool
+    weight: str | None
+    group: str | None
+    by: tuple[str, ...]
+    drop_unlabelled: bool
+    dim: int | None
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns, each once."""
+        singles = (self.label, self.score, self.weight, self.group, *self.by)
+        vectors = () if self.embedding is None else self.embedding.columns
+        return list(dict.fromkeys([*(name for name in singles if name is not None), *vectors]))
+
+
+class Collector:
+    """Gathers the wanted columns of blocks; `faults` are the rows that cannot be used."""
+
+    def __init__(self, wanted: Wanted, n_rows: int | None) -> None:
+        self.faults = RowFaults()
+        self.unlabelled = 0
+        self._wanted = wanted
+        self._labels = _CodedColumn(wanted.label, n_rows, numbers_in_text=True, blank_is_missing=True)
+        self._groups = None
+        if wanted.group is not None:
+            self._groups = _CodedColumn(wanted.group, n_rows, numbers_in_text=False, blank_is_missing=True)
+        self._slices = {
+            name: _CodedColumn(name, n_rows, numbers_in_text=False, blank_is_missing=False) for name in wanted.by
+        }
+        self._vectors = None if wanted.embedding is None else VectorReader(wanted.embedding, dim=wanted.dim)
+        self._embeddings = GrowingArray(
+            np.float64 if wanted.embedding is None else wanted.embedding.dtype, expected=n_rows
+        )
+        self._scores = GrowingArray(np.float64, expected=n_rows)
+        self._weights = GrowingArray(np.float64, expected=n_rows)
+
+    def add(self, block: Block) -> None:
+        """Take the rows of a block.
+
+        Raises
+        ------
+        DataError : where a column is of a type that cannot be used at all.
+        """
+        place = place_of(block, self.faults)
+        codes = self._labels.categories.codes(block.batch.column(self._wanted.label), place)
+        batch, codes, place = self._labelled(block.batch, codes, place)
+        if batch.num_rows == 0:
+            return
+        self._labels.append(codes)
+        self._refuse_identifiers(place)
+        if self._vectors is not None:
+            _append(self._embeddings, self._vectors.read(batch, place))
+        if self._wanted.score is not None:
+            _append(self._scores, self._read_scores(batch, self._wanted.score, place))
+        if self._wanted.weight is not None:
+            _append(self._weights, _read_weights(batch, self._wanted.weight, place))
+        if self._groups is not None:
+            self._groups.append(self._read_groups(batch, self._groups.categories, place))
+        for name, column in self._slices.items():
+            column.append(column.categories.codes(batch.column(name), place))
+
+    def labels(
+        self, *, where: str, positive: str | None, classes: tuple[str, str] | None
+    ) -> tuple[NDArray[np.uint8], tuple[str, str]]:
+        """Return the labels, shape (n,), and the names of the classes (negative, positive).
+
+        Raises
+        ------
+        DataError : where no row has a label, or the values do not make two classes.
+        """
+        codes = self._labels.array()
+        if not len(codes):
+            raise DataError(f"{where} has no label in any of its {self.unlabelled} rows")
+        texts = self._labels.categories.texts
+        counts = self._labels.counts()
+        present = {text: int(count) for text, count in zip(texts, counts, strict=True) if count}
+        rule = resolve_labels(present, where=where, positive=positive, classes=classes)
+        is_positive = np.array([text in rule.positives for text in texts], dtype=np.uint8)
+        return is_positive[codes], rule.classes
+
+    def embeddings(self) -> NDArray[Any] | None:
+        """Return the embeddings, shape (n, d), or None."""
+        return None if self._wanted.embedding is None else self._embeddings.array()
+
+    def scores(self) -> NDArray[np.float64] | None:
+        """Return the scores, shape (n,), or None."""
+        return None if self._wanted.score is None else self._scores.array()
+
+    def weights(self, *, where: str) -> NDArray[np.float64] | None:
+        """Return the weights, shape (n,), or None.
+
+        Raises
+        ------
+        DataError : where all weights are zero.
+        """
+        if self._wanted.weight is None:
+            return None
+        weights = self._weights.array()
+        if not weights.any():
+            raise DataError(f"{where}: all weights are 0")
+        return weights
+
+    def groups(self) -> NDArray[np.int64] | None:
+        """Return the groups, shape (n,), numbered in the order of their texts, which no row order changes; or None."""
+        if self._groups is None:
+            return None
+        texts, counts = self._groups.categories.texts, self._groups.counts()
+        present = sorted(np.flatnonzero(counts).tolist(), key=lambda code: texts[code])
+        rank = np.zeros(len(texts), dtype=np.int64)
+        rank[present] = np.arange(len(present))
+        groups: NDArray[np.int64] = rank[self._groups.array()]
+        return groups
+
+    def slices(self) -> Mapping[str, NDArray[np.object_]]:
+        """Return by column the text of each row, shape (n,)."""
+        return {
+            # The last element is the one that the code MISSING, -1, stands for.
+            name: np.array([*column.categories.texts, NULL_SLICE], dtype=object)[column.array()]
+            for name, column in self._slices.items()
+        }
+
+    def _labelled(
+        self, batch: pa.RecordBatch, codes: NDArray[np.int64], place: Place
+    ) -> tuple[pa.RecordBatch, NDArray[np.int64], Place]:
+        missing = codes == MISSING
+        if not missing.any():
+            return batch, codes, place
+        if not self._wanted.drop_unlabelled:
+            label = f"column {quoted(self._wanted.label)} has no label (null, NaN or empty)"
+            place.fault(missing, label, advice="--drop-unlabelled leaves such rows out")
+            return batch, codes, place
+        self.unlabelled += int(missing.sum())
+        with reading(place.path):
+            kept = batch.filter(pa.array(~missing))
+        return kept, codes[~missing], Place(place.path, place.rows[~missing], place.is_csv, place.faults)
+
+    def _refuse_identifiers(self, place: Place) -> None:
+        different = int((self._labels.counts() > 0).sum())
+        if different > _MOST_LABELS:
+            column = f"column {quoted(self._wanted.label)}"
+            raise DataError(
+                f"{shown(place.path)}: {column} holds more than {_MOST_LABELS} different values, "
+                "a label has two; name the column of the labels with --label"
+            )
+
+    def _read_scores(self, batch: pa.RecordBatch, name: str, place: Place) -> NDArray[np.float64] | None:
+        scores = read_numbers(batch.column(name), name, place)
+        if scores is None or not self._wanted.is_prob:
+            return scores
+        outside = (scores < 0) | (scores > 1)
+        if outside.any():
+            label = f"column {quoted(name)} is no probability in [0, 1]"
+            advice = f"if it holds logits, use --logit {quoted(name)}"
+            place.fault(outside, label, advice=advice, cells=scores[outside].tolist())
+        return scores
+
+    def _read_groups(self, batch: pa.RecordBatch, groups: Categories, place: Place) -> NDArray[np.int64]:
+        codes = groups.codes(batch.column(groups.name), place)
+        if (codes == MISSING).any():
+            place.fault(codes == MISSING, f"column {quoted(groups.name)} has no group (null, NaN or empty)")
+        return codes
+
+
+def place_of(block: Block, faults: RowFaults) -> Place:
+    """Return where the rows of a block come from; they are numbered from 1 within their file."""
+    first = block.first_row + 1
+    rows = np.arange(first, first + block.batch.num_rows, dtype=np.int64)
+    return Place(block.path, rows, block.is_csv, faults)
+
+
+class _CodedColumn:
+    """A column of names: the code of each row, and how often each code occurs."""
+
+    def __init__(self, name: str, n_rows: int | None, *, numbers_in_text: bool, blank_is_missing: bool) -> None:
+        self.categories = Categories(name, numbers_in_text=numbers_in_text, blank_is_missing=blank_is_missing)
+        self._codes = GrowingArray(np.int32, expected=n_rows)
+        self._counts = np.zeros(0, dtype=np.int64)
+
+    def append(self, codes: NDArray[np.int64]) -> None:
+        self._codes.append(codes)
+        self._counts = self.counts() + np.bincount(codes[codes != MISSING], minlength=len(self.categories.texts))
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return how often each value occurs: a dictionary may hold values that no row has."""
+        grown = np.zeros(len(self.categories.texts), dtype=np.int64)
+        grown[: len(self._counts)] = self._counts
+        return grown
+
+    def array(self) -> NDArray[Any]:
+        return self._codes.array()
+
+
+def _append(rows: GrowingArray, values: NDArray[Any] | None) -> None:
+    if values is not None:
+        rows.append(values)
+
+
+def _read_weights(batch: pa.RecordBatch, name: str, place: Place) -> NDArray[np.float64] | None:
+    weights = read_numbers(batch.column(name), name, place)
+    if weights is not None and (weights < 0).any():
+        negative = weights < 0
+        place.fault(negative, f"column {quoted(name)} is a negative weight", cells=weights[negative].tolist())
+    return weights

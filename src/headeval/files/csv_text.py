@@ -1,0 +1,178 @@
+"""CSV files as a stream of record batches in which every cell is text.
+
+Types are given to single columns later, by those who need numbers: a column read as text passes through unchanged,
+and what a cell means never depends on which cells happened to come first.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pyarrow as pa
+import pyarrow.csv
+
+from headeval.errors import DataError
+from headeval.files.arrow_errors import reading, shown
+from headeval.printable import quoted
+
+# One row must fit into a block: this holds vectors of some hundred thousand numbers.
+BLOCK_BYTES = 8 * 2**20
+_HEADER_BYTES = 4 * 2**20
+_BOM = b"\xef\xbb\xbf"
+# A row put behind the last one. Where a quote is never closed, it ends up inside the cell, which is how it is found.
+_LAST_ROW = "\0end of file\0"
+_RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns?, got (\d+)")
+_NOT_UTF8 = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?.*invalid UTF8")
+_UNSAFE_NAMES = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+
+def read_header(path: Path) -> tuple[tuple[str, ...], int]:
+    """Return the column names of a CSV file and the offset in bytes of its first row.
+
+    Raises
+    ------
+    DataError : where the file is not UTF-8, has no rows, or separates its columns by something other than a comma.
+    """
+    with reading(path), path.open("rb") as stream:
+        start = stream.read(_HEADER_BYTES)
+    _refuse_other_encodings(path, start)
+    begin = len(_BOM) if start.startswith(_BOM) else 0
+    while start[begin : begin + 1] in (b"\n", b"\r"):
+        begin += 1
+    end = _end_of_line(start, begin)
+    if end is None and len(start) == _HEADER_BYTES:
+        raise DataError(f"{shown(path)}: the header line does not end; a quote in it may not be closed")
+    names = _names(path, start[begin:end])
+    if len(names) == 1:
+        _refuse_other_separators(path, names[0])
+    if end is None or (len(start) < _HEADER_BYTES and not start[end:].strip(b"\r\n")):
+        raise DataError(f"{shown(path)} holds a header but no rows")
+    return names, end
+
+
+def read_batches(path: Path, names: tuple[str, ...], offset: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows from byte `offset` on as batches of text columns; their names are the positions "0", "1", ….
+
+    Positions, since the names of a file need not be unique. An empty cell is the empty text, never a null.
+
+    Raises
+    ------
+    DataError : for rows with too few or too many cells, text that is not UTF-8, or a quote that is never closed.
+    """
+    with reading(path):
+        stream = path.open("rb")
+    with stream:
+        stream.seek(offset)
+        waiting: pa.RecordBatch | None = None
+        rows = 0
+        for batch in _parsed(path, _EndMarked(stream, len(names)), names):
+            if waiting is not None:
+                rows += waiting.num_rows
+                yield waiting
+            waiting = batch
+        if waiting is None or waiting.column(0)[-1].as_py() != _LAST_ROW:
+            rows += 0 if waiting is None else waiting.num_rows
+            raise DataError(f"{shown(path)}: a quote that opens in row {rows} is never closed")
+        if waiting.num_rows > 1:
+            yield waiting.slice(0, waiting.num_rows - 1)
+
+
+def _parsed(path: Path, stream: io.RawIOBase, names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    positions = [str(number) for number in range(len(names))]
+    rows = 0
+    try:
+        batches = pyarrow.csv.open_csv(
+            stream,
+            # With threads, pyarrow leaves the row number out of its errors.
+            pyarrow.csv.ReadOptions(column_names=positions, block_size=BLOCK_BYTES, use_threads=False),
+            pyarrow.csv.ParseOptions(newlines_in_values=True),
+            pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(positions, pa.string()), strings_can_be_null=False),
+        )
+    except (pa.ArrowException, ValueError) as error:
+        _explain(path, names, error, rows)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (pa.ArrowException, ValueError) as error:
+            _explain(path, names, error, rows)
+        if batch is None:
+            return
+        if batch.num_rows:
+            rows += batch.num_rows
+            yield batch
+
+
+def _explain(path: Path, names: tuple[str, ...], error: Exception, rows: int) -> NoReturn:
+    """Raise what pyarrow's parser said in the words of this project."""
+    text = str(error)
+    if ragged := _RAGGED.search(text):
+        row, expected, found = ragged.groups()
+        raise DataError(
+            f"{shown(path)}: row {row} has {found} cells, the header {expected}; "
+            "a cell with a comma must stand in double quotes, and every quote must be closed"
+        ) from error
+    if broken := _NOT_UTF8.search(text):
+        place = f"row {broken[2]}, " if broken[2] else ""
+        column = names[int(broken[1])] if int(broken[1]) < len(names) else ""
+        raise DataError(f"{shown(path)}: {place}column {quoted(column)} is not UTF-8 text; save as UTF-8") from error
+    if "straddl" in text:
+        raise DataError(
+            f"{shown(path)}: a row after row {rows} is longer than {BLOCK_BYTES // 2**20} MiB; "
+            "a quote in it may not be closed"
+        ) from error
+    with reading(path):
+        raise error
+    raise AssertionError  # `reading` has turned the error into a DataError
+
+
+def _refuse_other_encodings(path: Path, start: bytes) -> None:
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError(f"{shown(path)} is UTF-16 text: save it as UTF-8")
+
+
+def _refuse_other_separators(path: Path, name: str) -> None:
+    for separator, word in _UNSAFE_NAMES.items():
+        if separator in name:
+            raise DataError(f"{shown(path)} separates its columns by {word}: headeval reads commas; save it so")
+
+
+def _end_of_line(start: bytes, begin: int) -> int | None:
+    """Return where the first line ends, line breaks inside double quotes not counted; None if it does not."""
+    open_quote = False
+    for match in re.compile(rb'"|\r\n|\n|\r').finditer(start, begin):
+        if match[0] == b'"':
+            open_quote = not open_quote
+        elif not open_quote:
+            return match.end()
+    return None
+
+
+def _names(path: Path, line: bytes) -> tuple[str, ...]:
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{shown(path)}: the header is not UTF-8 text; save the file as UTF-8") from error
+    try:
+        names = next(csv.reader(io.StringIO(text, newline=""), strict=True), [])
+    except csv.Error as error:
+        raise DataError(f"{shown(path)}: the header line is no CSV: {error}") from error
+    if not names:
+        raise DataError(f"{shown(path)} holds no header line")
+    return tuple(names)
+
+
+class _EndMarked(io.RawIOBase):
+    """A binary stream followed by one more row, `_LAST_ROW`, with empty cells up to `width`."""
+
+    def __init__(self, stream: io.BufferedReader, width: int) -> None:
+        self._stream = stream
+        self._tail = io.BytesIO(f"\n{_LAST_ROW}{',' * (width - 1)}\n".encode())
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        return self._stream.readinto(buffer) or self._tail.readinto(buffer)

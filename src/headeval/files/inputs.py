@@ -1,0 +1,122 @@
+"""Which files the DATA arguments mean, and whether each is Parquet or CSV."""
+
+import glob
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from headeval.errors import DataError
+from headeval.files.arrow_errors import reading, shown
+from headeval.printable import quoted
+
+Kind = Literal["parquet", "csv"]
+
+_PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
+_CSV_SUFFIXES = frozenset({".csv"})
+# Formats of arrays and models. Reading most of them can run code, so they are recognised and never opened.
+_ARRAY_SUFFIXES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".npy", ".npz", ".joblib"})
+_PARQUET_MAGIC = b"PAR1"
+_READ = "headeval reads Parquet (.parquet, .pq) and CSV (.csv) files"
+_CONVERT = "convert it to Parquet with one list column of numbers, for example with pyarrow"
+
+
+def find_files(data: Sequence[str]) -> list[tuple[Path, Kind]]:
+    """Return the files that the DATA arguments name, in their order, each with its kind.
+
+    Parameters
+    ----------
+    data : paths of files; folders, which stand for the tables directly inside; or glob patterns (`**` too),
+        tried only where no such path exists. Folders and patterns give their files sorted by name.
+
+    Raises
+    ------
+    DataError : for a missing, unreadable, empty or unsupported file, an empty folder, a pattern without a match,
+        or a file that is named twice.
+    """
+    paths = [path for argument in data for path in _expand(argument)]
+    if not paths:
+        raise DataError(f"no data file is named; {_READ}")
+    _refuse_repeats(paths)
+    return [(path, _kind(path)) for path in paths]
+
+
+def _expand(argument: str) -> list[Path]:
+    path = Path(argument)
+    with reading(path):
+        if path.is_dir():
+            return _tables_inside(path)
+        if os.path.lexists(path) or not glob.has_magic(argument):
+            return [path]
+        matches = [Path(match) for match in sorted(glob.glob(argument, recursive=True))]  # noqa: PTH207 - absolute too
+        files = [match for match in matches if not match.is_dir()]
+    if not files:
+        raise DataError(f"no file matches the pattern {quoted(argument, longest=4096)}")
+    return files
+
+
+def _tables_inside(folder: Path) -> list[Path]:
+    suffixes = _PARQUET_SUFFIXES | _CSV_SUFFIXES
+    inside = (path for path in folder.iterdir() if path.suffix.lower() in suffixes and not path.name.startswith("."))
+    files = sorted(path for path in inside if not path.is_dir())
+    if not files:
+        raise DataError(f"the folder {shown(folder)} holds no table; {_READ}")
+    return files
+
+
+def _refuse_repeats(paths: Sequence[Path]) -> None:
+    seen: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        status = _status(path)
+        first = seen.setdefault((status.st_dev, status.st_ino), path)
+        if first is not path:
+            same = "" if str(first) == str(path) else f" (also as {shown(first)})"
+            raise DataError(f"{shown(path)} is given twice{same}: its rows would count double")
+
+
+def _status(path: Path) -> os.stat_result:
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise DataError(f"{shown(path)} does not exist") from error
+    except (OSError, ValueError) as error:
+        with reading(path):
+            raise error
+    if not stat.S_ISREG(status.st_mode):
+        raise DataError(f"{shown(path)} is not a regular file: save the table to a file first")
+    if status.st_size == 0:
+        raise DataError(f"{shown(path)} is empty (0 bytes)")
+    return status
+
+
+def _kind(path: Path) -> Kind:
+    with reading(path), path.open("rb") as stream:
+        start = stream.read(8)
+    suffix = path.suffix.lower()
+    if start.startswith(_PARQUET_MAGIC):
+        if suffix in _CSV_SUFFIXES:
+            raise DataError(f"{shown(path)} is named .csv but holds Parquet: rename it to .parquet")
+        return "parquet"
+    foreign = _foreign(suffix, start)
+    if foreign:
+        raise DataError(f"{shown(path)} {foreign}")
+    if suffix in _PARQUET_SUFFIXES:
+        raise DataError(f"{shown(path)} is no Parquet file: it does not start with {quoted('PAR1')}")
+    if suffix in _CSV_SUFFIXES:
+        return "csv"
+    raise DataError(f"{shown(path)} is of no known kind: {_READ}")
+
+
+def _foreign(suffix: str, start: bytes) -> str:
+    """Say what a file is that is no table but often taken for one, or return an empty text."""
+    pickled = len(start) > 1 and start[0] == 0x80 and 2 <= start[1] <= 5
+    if suffix in _ARRAY_SUFFIXES or start.startswith(b"\x93NUMPY") or pickled:
+        return f"is a pickle or an array file, which headeval never loads: {_CONVERT}"
+    if start.startswith(b"PK\x03\x04"):
+        return f"is a zip archive (.npz, .pt or .xlsx), which headeval never loads: {_CONVERT}"
+    if start.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")):
+        return "is compressed: decompress it first"
+    if start.startswith((b"ARROW1", b"FEA1")):
+        return f"is an Arrow or Feather file: {_READ}"
+    return ""

@@ -1,0 +1,143 @@
+"""Which of the values of a label column is the positive class; it is never guessed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headeval.errors import DataError
+from headeval.files.categories import canonical_number
+from headeval.printable import quoted
+
+# (negative, positive), matched whatever the case.
+KNOWN_PAIRS = (("0", "1"), ("false", "true"), ("safe", "unsafe"))
+_VALUES_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRule:
+    """The classes as text, (negative, positive), and the values of the column that stand for the positive one."""
+
+    classes: tuple[str, str]
+    positives: frozenset[str]
+
+
+def resolve_labels(
+    counts: Mapping[str, int], *, where: str, positive: str | None = None, classes: tuple[str, str] | None = None
+) -> LabelRule:
+    """Decide which values are positive.
+
+    Parameters
+    ----------
+    counts : how often each value occurs, by its canonical text (`false`, `true`, integral numbers without decimals).
+    where : the file and column, for messages.
+    positive : the value that is the positive class; without it only {0, 1}, {false, true} and {safe, unsafe} are known.
+    classes : (negative, positive) of a head. Without `positive`, every value must be one of them, where the three
+        known pairs stand for each other. The classes returned are then the head's; with `positive` they are the file's.
+
+    Raises
+    ------
+    DataError : where the values are more than two, `positive` is not among them, or which is positive is not known.
+
+    Examples
+    --------
+    >>> resolve_labels({"Unsafe": 3, "Safe": 9}, where="labels").classes
+    ('Safe', 'Unsafe')
+    >>> resolve_labels({"spam": 1, "ham": 2}, where="labels", positive="spam").classes
+    ('ham', 'spam')
+    """
+    if positive is not None:
+        return _named(counts, where, positive, classes)
+    if classes is not None:
+        return _by_head(counts, where, classes)
+    pair = _known_pair(counts)
+    if pair is None:
+        _refuse_more_than_two(counts, where)
+        raise DataError(
+            f"{where} holds {counted(counts)}: which is the positive class? Name it with --positive, "
+            f"for example --positive {quoted(min(counts))}"
+        )
+    return LabelRule((_spelling(counts, pair, 0), _spelling(counts, pair, 1)), _spelled(counts, pair[1]))
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return the values with their counts as text, the most frequent first.
+
+    Examples
+    --------
+    >>> counted({"ham": 2, "spam": 11})
+    "'spam' (11 rows), 'ham' (2 rows)"
+    """
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    texts = [f"{quoted(text)} ({number} row{'' if number == 1 else 's'})" for text, number in ordered]
+    more = f" and {len(texts) - _VALUES_SHOWN} more" if len(texts) > _VALUES_SHOWN else ""
+    return ", ".join(texts[:_VALUES_SHOWN]) + more
+
+
+def _named(counts: Mapping[str, int], where: str, positive: str, classes: tuple[str, str] | None) -> LabelRule:
+    pair = _known_pair(counts)
+    if pair is None:
+        _refuse_more_than_two(counts, where)
+    positives = _matching(counts, positive, pair)
+    if not positives:
+        raise DataError(f"{where} has no value {quoted(positive)} (--positive); it holds {counted(counts)}")
+    name = min(positives, key=lambda text: (-counts[text], text))
+    others = sorted(set(counts) - positives, key=lambda text: (-counts[text], text))
+    if others:
+        return LabelRule((others[0], name), positives)
+    if pair is not None:
+        other = pair[0] if name.casefold() == pair[1] else pair[1]
+        return LabelRule((_in_case_of(name, other), name), positives)
+    if classes is not None and name == classes[1]:
+        return LabelRule(classes, positives)
+    return LabelRule((f"not {name}", name), positives)
+
+
+def _matching(counts: Mapping[str, int], positive: str, pair: tuple[str, str] | None) -> frozenset[str]:
+    """Return the values that `positive` names: itself, the same number, or in a known pair another spelling."""
+    if pair is not None:
+        wanted = canonical_number(positive).casefold()
+        return frozenset(text for text in counts if text.casefold() == wanted)
+    return frozenset({text for text in (positive, canonical_number(positive)) if text in counts})
+
+
+def _by_head(counts: Mapping[str, int], where: str, classes: tuple[str, str]) -> LabelRule:
+    negatives, positives = ({text for text in counts if text in (name, canonical_number(name))} for name in classes)
+    unknown = set(counts) - negatives - positives
+    head_pair, pair = _known_pair(dict.fromkeys(classes, 1)), _known_pair(counts)
+    if unknown and head_pair is not None and pair is not None:
+        same_way = classes[1].casefold() == head_pair[1]
+        return LabelRule(classes, _spelled(counts, pair[1] if same_way else pair[0]))
+    if unknown:
+        _refuse_more_than_two(counts, where)
+        value = next(iter(positives), max(unknown, key=lambda text: (counts[text], text)))
+        raise DataError(
+            f"{where} holds {counted(counts)}, but the classes of the head are {quoted(classes[0])} and "
+            f"{quoted(classes[1])}; name the value that is positive with --positive, e.g. --positive {quoted(value)}"
+        )
+    return LabelRule(classes, frozenset(positives))
+
+
+def _known_pair(counts: Mapping[str, int]) -> tuple[str, str] | None:
+    folded = {text.casefold() for text in counts}
+    return next((pair for pair in KNOWN_PAIRS if folded <= set(pair)), None)
+
+
+def _spelled(counts: Mapping[str, int], name: str) -> frozenset[str]:
+    return frozenset(text for text in counts if text.casefold() == name)
+
+
+def _spelling(counts: Mapping[str, int], pair: tuple[str, str], index: int) -> str:
+    """Return the class name as the column most often spells it, else in the manner of its partner."""
+    seen = _spelled(counts, pair[index])
+    if seen:
+        return min(seen, key=lambda text: (-counts[text], text))
+    partner = _spelling(counts, pair, 1 - index)
+    return _in_case_of(partner, pair[index])
+
+
+def _in_case_of(model: str, name: str) -> str:
+    return name.upper() if model.isupper() else name.title() if model.istitle() else name
+
+
+def _refuse_more_than_two(counts: Mapping[str, int], where: str) -> None:
+    if len(counts) > 2:
+        raise DataError(f"{where} holds {len(counts)} different values, a label has two: {counted(counts)}")

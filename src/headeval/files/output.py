@@ -1,0 +1,111 @@
+"""Tables written block by block; the file appears whole or not at all."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from headeval.errors import OutputError
+from headeval.files.arrow_errors import shown
+from headeval.files.atomic import atomic_file
+from headeval.printable import listed, printable, quoted
+
+_PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
+_CSV_SUFFIXES = frozenset({".csv"})
+# Metadata that other libraries keep about the columns of one table; they misread a table with other columns by it.
+_DESCRIBES_COLUMNS = frozenset({"pandas", "huggingface", "ARROW:schema"})
+
+
+class TableWriter:
+    """Writes record batches to an open file; the first one fixes the columns and their types."""
+
+    def __init__(self, path: Path, file: BinaryIO, metadata: Mapping[str, str]) -> None:
+        self._path = path
+        self._file = file
+        self._metadata = {key: value for key, value in metadata.items() if key not in _DESCRIBES_COLUMNS}
+        self._writer: Any = None
+        self._schema: pa.Schema | None = None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append the rows of `batch`.
+
+        Raises
+        ------
+        OutputError : where a column cannot be written in this format, or its type is not that of the rows before.
+        """
+        try:
+            batch = _for_csv(batch, self._path) if _is_csv(self._path) else batch
+            if self._schema is None:
+                self._schema = batch.schema.with_metadata(self._metadata)
+                self._writer = self._open(self._schema)
+            self._writer.write_batch(batch.cast(self._schema) if batch.schema != self._schema else batch)
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            reason = printable((str(error).splitlines() or [""])[0], longest=160)
+            raise OutputError(f"{shown(self._path)} cannot be written: {reason}") from error
+
+    def close(self) -> None:
+        """Complete the file.
+
+        Raises
+        ------
+        OutputError : where nothing has been written.
+        """
+        if self._writer is None:
+            raise OutputError(f"{shown(self._path)} is not written: there are no rows")
+        self._writer.close()
+
+    def _open(self, schema: pa.Schema) -> Any:
+        repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
+        if repeated:
+            raise OutputError(f"{shown(self._path)}: several columns of the same name: {listed(repeated)}")
+        if _is_csv(self._path):
+            return pyarrow.csv.CSVWriter(self._file, schema)
+        return pq.ParquetWriter(self._file, schema)
+
+
+@contextmanager
+def table_writer(path: Path, *, force: bool, metadata: Mapping[str, str]) -> Iterator[TableWriter]:
+    """Open a table for writing; it appears at `path` when the block ends without an error.
+
+    Parquet keeps the types of the columns and adds `metadata`. In CSV all text is quoted, so that it reads back byte
+    for byte; a null is an empty cell without quotes, which most readers (this one too) take for empty text; columns of
+    lists, structs or bytes are refused.
+
+    Parameters
+    ----------
+    path : ends in .parquet (or .pq) or .csv, which decides the format.
+    force : replace an existing file.
+    metadata : text for the schema metadata of a Parquet file; what describes the columns of another table is left out.
+
+    Raises
+    ------
+    OutputError : where the name has another suffix, or the file exists or cannot be written.
+    """
+    if path.suffix.lower() not in _PARQUET_SUFFIXES | _CSV_SUFFIXES:
+        raise OutputError(f"{shown(path)}: the name must end in .parquet or .csv, which decides the format")
+    with atomic_file(path, force=force) as file:
+        writer = TableWriter(path, file, metadata)
+        yield writer
+        writer.close()
+
+
+def _is_csv(path: Path) -> bool:
+    return path.suffix.lower() in _CSV_SUFFIXES
+
+
+def _for_csv(batch: pa.RecordBatch, path: Path) -> pa.RecordBatch:
+    """Return the batch with view layouts of text made plain."""
+    arrays = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        kind = column.type
+        if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            raise OutputError(
+                f"{shown(path)}: column {quoted(name)} of type {quoted(kind)} cannot be written as CSV; "
+                "write a .parquet file instead"
+            )
+        arrays.append(column.cast(pa.string()) if pa.types.is_string_view(kind) else column)
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

@@ -1,0 +1,126 @@
+"""A fit or a calibration laid out as a sheet."""
+
+from headeval.core.logistic import LogisticFit
+from headeval.core.scaling import Scaling
+from headeval.evaluation import Evaluation
+from headeval.printable import printable
+from headeval.render.numbers import count, exact, metric_value, number, scientific
+from headeval.render.sections import Column, Grid, Section, evaluation_sections, reliability_section
+from headeval.render.sheet import Sheet, evaluation_notes, is_in_sample, provenance_lines, rows_line
+from headeval.report import CalibrationSummary, FitSummary
+
+IN_SAMPLE = (
+    "in-sample for the calibration: before and after are both on the rows it was fitted on, "
+    "so judge it with `headeval report` on other rows"
+)
+
+
+def fit_sheet(summary: FitSummary) -> Sheet:
+    """Lay out a fit; its evaluation stands under the words that say which rows it is on."""
+    evaluation = summary.evaluation
+    rows = () if evaluation is None else (("rows judged", rows_line(evaluation)),)
+    return Sheet(
+        title="headeval fit",
+        provenance=(*provenance_lines(summary.provenance), ("fit", fit_story(summary.story)), *rows),
+        how=printable(summary.how),
+        caution=evaluation is None or is_in_sample(summary.how),
+        sections=() if evaluation is None else evaluation_sections(evaluation),
+        notes=tuple(map(printable, summary.notes))
+        if evaluation is None
+        else evaluation_notes(evaluation, summary.notes),
+    )
+
+
+def fit_story(story: LogisticFit) -> str:
+    """Return how a fit ended, in one line.
+
+    Examples
+    --------
+    >>> from headeval.core.logistic import fit_logistic
+    >>> fit_story(fit_logistic([[0.0]], [1], l2=1.0, fit_intercept=False))
+    'converged in 1 Newton step, ‖g‖∞ 0'
+    """
+    steps = f"{count(story.steps)} Newton {'step' if story.steps == 1 else 'steps'}, "
+    gradient = f"‖g‖∞ {scientific(story.gradient_norm)}"
+    if story.converged:
+        return f"converged in {steps}{gradient}"
+    return f"NOT CONVERGED after {steps}{gradient}: {story.reason.value}"
+
+
+def calibration_sheet(summary: CalibrationSummary) -> Sheet:
+    """Lay out a calibration: what was fitted, the same rows before and after, and the reliability after."""
+    lines = provenance_lines(summary.provenance)
+    return Sheet(
+        title="headeval calibrate",
+        provenance=(*lines, ("scaling", scaling_story(summary.scaling)), ("rows judged", rows_line(summary.after))),
+        how=IN_SAMPLE,
+        caution=True,
+        sections=(_before_and_after(summary), reliability_section(summary.after, "Reliability after calibration")),
+        notes=evaluation_notes(summary.after, summary.notes),
+    )
+
+
+def scaling_story(scaling: Scaling) -> str:
+    """Return the map of the logits, in words.
+
+    Examples
+    --------
+    >>> scaling_story(Scaling("temperature", 0.5, 0.0, 0.4, 0.3))
+    'temperature T = 2.0000: the logits were overconfident'
+    """
+    if scaling.method == "temperature":
+        confidence = "overconfident" if scaling.temperature > 1 else "underconfident"
+        verdict = "" if scaling.temperature == 1 else f": the logits were {confidence}"
+        return f"temperature T = {number(scaling.temperature)}{verdict}"
+    return f"platt: slope {number(scaling.slope)}, intercept {number(scaling.intercept)}"
+
+
+def _before_and_after(summary: CalibrationSummary) -> Section:
+    before, after = summary.before, summary.after
+    newly_passed, newly_flagged = summary.decisions_changed
+    columns = (Column("measure"), Column("before", numeric=True), Column("after", numeric=True))
+    rows = (
+        *_both(before, after, ("log_loss", "brier")),
+        *_errors(before, after),
+        *_both(before, after, ("auc", "ap")),
+        *_both(before, after, ("accuracy", "recall", "fpr"), f" at {exact(after.threshold)}"),
+    )
+    changed = (
+        f"decisions changed: {count(newly_passed + newly_flagged)} "
+        f"({count(newly_flagged)} newly flagged, {count(newly_passed)} no longer)"
+    )
+    return Section(
+        "Before and after, on the rows the calibration was fitted on",
+        (Grid("before and after calibration", columns, rows),),
+        footnotes=(changed, *_reasons(before, after)),
+    )
+
+
+def _both(before: Evaluation, after: Evaluation, names: tuple[str, ...], suffix: str = "") -> list[tuple[str, str, str]]:
+    old = {info.name: metric_value(metric) for info, metric in before.metrics()}
+    return [
+        (f"{info.title}{suffix}", old[info.name], metric_value(metric))
+        for info, metric in after.metrics()
+        if info.name in names
+    ]
+
+
+def _errors(before: Evaluation, after: Evaluation) -> list[tuple[str, str, str]]:
+    pairs = list(zip(before.calibration, after.calibration, strict=True))
+    return [(f"ECE {old.convention}", number(old.ece), number(new.ece)) for old, new in pairs] + [
+        (f"MCE {old.convention}", number(old.mce), number(new.mce)) for old, new in pairs
+    ]
+
+
+def _reasons(before: Evaluation, after: Evaluation) -> list[str]:
+    """Say why a number is missing or infinite, and on which side."""
+    return [
+        f"{info.title} {side}: {metric.reason}"
+        for side, evaluation in (("before", before), ("after", after))
+        for info, metric in evaluation.metrics()
+        if _shown(info.name) and metric.reason
+    ]
+
+
+def _shown(name: str) -> bool:
+    return name in {"log_loss", "brier", "auc", "ap", "accuracy", "recall", "fpr"}

@@ -1,0 +1,142 @@
+"""A sheet as a rich renderable: made for 80 columns, readable without colour and on an ASCII console."""
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from headeval.render.bars import bar_text
+from headeval.render.sections import Grid, Section, Tone
+from headeval.render.sheet import Sheet, report_sheet
+from headeval.render.summaries import calibration_sheet, fit_sheet
+from headeval.report import CalibrationSummary, FitSummary, Report
+
+BAR_WIDTH = 22
+INDENT = 2
+
+_STYLES: dict[Tone, str] = {"good": "bold green", "bad": "bold red", "doubtful": "bold yellow"}
+_ASCII = str.maketrans(
+    {
+        "≥": ">=",
+        "≤": "<=",
+        "–": "-",
+        "−": "-",
+        "∞": "inf",
+        "²": "^2",
+        "‖": "||",
+        "→": "->",
+        "…": "...",
+        "│": "|",
+    }
+)
+
+
+def render_report(report: Report) -> RenderableType:
+    """Return a report for the terminal; the verdict on its requirements is the last line."""
+    return SheetView(report_sheet(report))
+
+
+def render_fit(summary: FitSummary) -> RenderableType:
+    """Return the story of a fit and its evaluation for the terminal."""
+    return SheetView(fit_sheet(summary))
+
+
+def render_calibration(summary: CalibrationSummary) -> RenderableType:
+    """Return a calibration, before and after, for the terminal."""
+    return SheetView(calibration_sheet(summary))
+
+
+class SheetView:
+    """A sheet that is laid out when it is printed, since only the console knows its encoding.
+
+    Text is never read as markup. Characters that the console cannot show become ASCII ones or escapes,
+    before anything is measured.
+    """
+
+    def __init__(self, sheet: Sheet) -> None:
+        self._sheet = sheet
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Yield the parts from top to bottom."""
+        view, sheet = _Parts(options), self._sheet
+        yield view.text(sheet.title, "bold")
+        yield view.lines(sheet.provenance)
+        yield view.text("")
+        yield view.text(f"CAUTION: {sheet.how}", "bold yellow") if sheet.caution else view.text(sheet.how, "bold")
+        for section in sheet.sections:
+            yield from view.section(section)
+        if sheet.notes:
+            yield view.text("")
+            yield view.text("Notes", "bold")
+            yield view.lines(tuple(("-", note) for note in sheet.notes))
+        if sheet.requirements:
+            yield from view.section(sheet.requirements)
+            yield view.text("")
+            yield view.text(sheet.verdict, _STYLES[sheet.tone])
+
+
+class _Parts:
+    """Builds the parts of a sheet for one console."""
+
+    def __init__(self, options: ConsoleOptions) -> None:
+        self._encoding = options.encoding
+        self._ascii_only = options.ascii_only
+
+    def text(self, text: str, style: str = "") -> Text:
+        if self._ascii_only:
+            text = text.translate(_ASCII).encode(self._encoding, "backslashreplace").decode(self._encoding)
+        return Text(text, style=style, overflow="fold")
+
+    def lines(self, pairs: tuple[tuple[str, str], ...]) -> RenderableType:
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(overflow="fold")
+        table.add_column(overflow="fold")
+        for key, value in pairs:
+            table.add_row(self.text(key, "dim"), self.text(value))
+        return table
+
+    def section(self, section: Section) -> Iterator[RenderableType]:
+        yield self.text("")
+        title = self.text(section.title, "bold")
+        yield title.append_text(self.text(f": {section.lead}")) if section.lead else title
+        for index, grid in enumerate(section.grids):
+            if index:
+                yield self.text("")
+            yield Padding.indent(self.grid(grid), INDENT)
+        for footnote in section.footnotes:
+            yield Padding.indent(self.text(footnote, "dim"), INDENT)
+
+    def grid(self, grid: Grid) -> Table:
+        table = Table(
+            box=box.SIMPLE_HEAD if grid.headed else None,
+            show_header=grid.headed,
+            show_edge=False,
+            pad_edge=False,
+            padding=(0, 1 if grid.headed else 2, 0, 0),
+        )
+        for column in grid.columns:
+            table.add_column(
+                self.text(column.heading),
+                justify="right" if column.numeric else "left",
+                overflow="fold",
+                no_wrap=column.numeric,
+            )
+        if grid.bars:
+            table.add_column(self.text("0".ljust(BAR_WIDTH - 1) + "1"), no_wrap=True)
+        for index, row in enumerate(grid.rows):
+            table.add_row(*self._cells(grid, index, row))
+        return table
+
+    def _cells(self, grid: Grid, index: int, row: tuple[str, ...]) -> Iterator[Text]:
+        for column, cell in zip(grid.columns, row, strict=True):
+            verdict = grid.tones and column.heading == "verdict"
+            yield self.text(cell, _STYLES[grid.tones[index]] if verdict else "")
+        if grid.bars:
+            bar = grid.bars[index]
+            yield self.text(self._bar(bar.share, bar.mean) if bar else "", "cyan")
+
+    def _bar(self, share: float, mean: float) -> str:
+        return bar_text(share, mean, width=BAR_WIDTH, ascii_only=self._ascii_only)

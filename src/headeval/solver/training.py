@@ -1,0 +1,76 @@
+"""Fit a head on all rows and, beside it, score every row by a head that has not seen it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headeval.core.checks import FloatArray, IntArray
+from headeval.core.logistic import LogisticFit, fit_logistic
+from headeval.core.vectors import unit_vectors
+from headeval.solver.folds import out_of_fold_logits, stratified_folds
+
+FOLD_SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """The weights from all rows and, unless there were no folds, each row's out-of-fold logit.
+
+    Attributes
+    ----------
+    fit : of all rows; `fit.w` is (d+1,) with the intercept last, for unit vectors.
+    out_of_fold : (n,) logits, or None without folds.
+    """
+
+    fit: LogisticFit
+    out_of_fold: FloatArray | None
+
+
+class NotConvergedError(ValueError):
+    """A fit ended away from the optimum; the text is its reason."""
+
+
+def train(
+    embeddings: Any,
+    labels: IntArray,
+    *,
+    l2: float,
+    n_folds: int,
+    groups: IntArray | None = None,
+    sample_weight: FloatArray | None = None,
+    track: Callable[[Iterable[int]], Iterable[int]] = iter,
+) -> Training:
+    """Fit on unit vectors, because a head is scored on unit vectors.
+
+    Parameters
+    ----------
+    embeddings : (n, d), of any length; each row is brought to unit length first.
+    labels : (n,) in {0, 1}, both present.
+    n_folds : 0 for none, else ≥ 2; the shuffle has the fixed seed `FOLD_SEED`.
+    groups : (n,) codes; rows of one group share a fold.
+    track : wraps the fold numbers, for a progress bar.
+
+    Raises
+    ------
+    NotConvergedError
+        When the fit of all rows, or of a fold, ends away from the optimum.
+    FoldError
+        When the rows cannot be divided into such folds.
+    """
+    units = unit_vectors(embeddings)
+    fit = _converged(fit_logistic(units, labels, l2=l2, sample_weight=sample_weight), "")
+    if not n_folds:
+        return Training(fit, None)
+    folds = stratified_folds(labels, n_folds, rng=np.random.default_rng(FOLD_SEED), groups=groups)
+    logits, fits = out_of_fold_logits(units, labels, folds, l2=l2, sample_weight=sample_weight, track=track)
+    for number, fold_fit in enumerate(fits, start=1):
+        _converged(fold_fit, f"without fold {number}: ")
+    return Training(fit, logits)
+
+
+def _converged(fit: LogisticFit, where: str) -> LogisticFit:
+    if not fit.converged:
+        raise NotConvergedError(f"{where}{fit.reason.value} (‖g‖∞ {fit.gradient_norm:.1e} after {fit.steps} steps)")
+    return fit

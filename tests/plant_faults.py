@@ -1,0 +1,210 @@
+"""Make each classic mistake in a copy of the checkout and see that a test of its name fails.
+
+    python tests/plant_faults.py            all of them
+    python tests/plant_faults.py 05 10      these
+
+A fault is a piece of source text and what stands there instead. Text that is no longer found exactly once stops the
+script: a fault that is not planted would pass for one that is caught. Exit code 1 where a fault was not caught.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+COPIED = ("src", "tests", "schemas", "sample_data", "pyproject.toml", "README.md")
+PITFALLS = "tests/core/test_pitfalls.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One mistake: in `file`, `old` becomes `new`; the tests named pitfall_<number> in `tests` must see it."""
+
+    number: str
+    mistake: str
+    file: str
+    old: str
+    new: str
+    tests: str = PITFALLS
+
+
+FAULTS = (
+    Fault(
+        "01",
+        "a naive sigmoid that overflows",
+        "core/stable.py",
+        "p: FloatArray = np.where(z >= 0, 1.0, e) / (1.0 + e)",
+        "p: FloatArray = 1.0 / (1.0 + np.exp(-z))",
+    ),
+    Fault("02", "a penalised intercept", "core/logistic.py", "penalty[-1] = 0.0", "penalty[-1] = penalty[0]"),
+    Fault(
+        "03",
+        "the gradient's sign",
+        "core/logistic.py",
+        "np.where(self.y > 0, -sigmoid(-z), sigmoid(z))",
+        "np.where(self.y > 0, sigmoid(-z), -sigmoid(z))",
+    ),
+    Fault(
+        "04",
+        "a Hessian without p(1 − p)",
+        "core/logistic.py",
+        "np.sqrt(self.s * sigmoid(z) * sigmoid(-z))",
+        "np.sqrt(self.s)",
+    ),
+    Fault(
+        "05",
+        "stepping through ties one at a time",
+        "core/ranking.py",
+        "np.flatnonzero(scores[1:] != scores[:-1])",
+        "np.arange(scores.shape[0] - 1)",
+    ),
+    Fault("06", "ascending sort", "core/ranking.py", "np.argsort(scores)[::-1]", "np.argsort(scores)"),
+    Fault(
+        "07",
+        "a curve that does not start at (0, 0)",
+        "core/ranking.py",
+        "return fpr, tpr, np.append(np.inf, ranked.thresholds)",
+        "return fpr[1:], tpr[1:], ranked.thresholds",
+    ),
+    Fault(
+        "08",
+        "an unweighted mean over bins",
+        "core/calibration.py",
+        "ece=float(counts @ gap) / max(n, 1),",
+        "ece=float(gap[counts > 0].mean()),",
+    ),
+    Fault(
+        "09",
+        "confidence p instead of max(p, 1 − p)",
+        "core/calibration.py",
+        "return np.where(predicted, p, 1.0 - p), ",
+        "return p, ",
+    ),
+    Fault(
+        "10",
+        "[lo, hi) bins by floor",
+        "core/calibration.py",
+        'index = np.searchsorted(inner, confidence, side="right" if closed_left else "left")',
+        "index = np.minimum((confidence * n_bins).astype(np.int64), n_bins - 1)",
+    ),
+    Fault(
+        "11",
+        "the intercept first",
+        "core/logistic.py",
+        "np.column_stack([X, np.ones(X.shape[0])])",
+        "np.column_stack([np.ones(X.shape[0]), X])",
+    ),
+    Fault(
+        "12",
+        "returning β instead of T",
+        "core/scaling.py",
+        "return unit / _root(z, own, max_iter)",
+        "return _root(z, own, max_iter) / unit",
+    ),
+    Fault(
+        "13",
+        "the temperature gradient without the label's logit",
+        "core/scaling.py",
+        "return float(np.mean(mean - own)), ",
+        "return float(np.mean(mean)), ",
+    ),
+    Fault(
+        "14",
+        "vectors that are not unit length",
+        "core/vectors.py",
+        "u /= norm[:, None]",
+        "u /= 1.0",
+        "tests/test_head.py",
+    ),
+    Fault(
+        "15",
+        "weights written at float32 precision",
+        "files/heads.py",
+        '"W": head.W.tolist(),',
+        '"W": head.W.astype(np.float32).tolist(),',
+        "tests/files/test_heads.py",
+    ),
+    Fault(
+        "16",
+        "precision and recall at 0.5 instead of at the threshold",
+        "core/thresholds.py",
+        "flagged = scores >= threshold",
+        "flagged = scores >= 0.5",
+    ),
+)
+
+
+def plant(fault: Fault, copy: Path) -> str:
+    """Write the fault into the copy and return the text that was there."""
+    path = copy / "src" / "headeval" / fault.file
+    text = path.read_text(encoding="utf-8")
+    if text.count(fault.old) != 1:
+        sys.exit(f"pitfall {fault.number}: {fault.file} holds {text.count(fault.old)} times, not once: {fault.old}")
+    path.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+    return text
+
+
+def run_tests(fault: Fault, copy: Path) -> int:
+    """Run the pitfall's tests against the copy's own sources; return pytest's exit code."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", f"pitfall_{fault.number}"]
+    environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [*command, fault.tests], cwd=copy, env=environment, capture_output=True, text=True, check=False
+    )
+    # 0 passed and 1 failed are answers; no test of this name, or tests that cannot be imported, are not.
+    if done.returncode not in {0, 1}:
+        sys.exit(f"pitfall {fault.number}: the tests did not run\n{done.stdout}{done.stderr}")
+    return done.returncode
+
+
+def caught(fault: Fault, copy: Path) -> bool:
+    """Say whether the tests pass on the sound source and fail on the planted fault."""
+    if run_tests(fault, copy) != 0:
+        sys.exit(f"pitfall {fault.number}: its tests fail without the fault too")
+    sound = plant(fault, copy)
+    try:
+        return run_tests(fault, copy) == 1
+    finally:
+        (copy / "src" / "headeval" / fault.file).write_text(sound, encoding="utf-8")
+
+
+def check_sources(copy: Path) -> None:
+    """Stop unless tests in the copy import the copy, not an installed headeval."""
+    program = "import headeval; print(headeval.__file__)"
+    environment = {**os.environ, "PYTHONPATH": str(copy / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=copy, env=environment, capture_output=True, text=True, check=True
+    )
+    if not Path(done.stdout.strip()).resolve().is_relative_to(copy.resolve()):
+        sys.exit(f"headeval is imported from {done.stdout.strip()}, not from the copy")
+
+
+def main(numbers: list[str]) -> int:
+    """Plant the faults of these numbers, or all, and print what became of each."""
+    unknown = set(numbers) - {fault.number for fault in FAULTS}
+    if unknown:
+        sys.exit(f"no pitfall has the number {', '.join(sorted(unknown))}; they run from 01 to 16")
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            source = CHECKOUT / name
+            if source.is_dir():
+                shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+            elif source.exists():
+                shutil.copy(source, copy / name)
+        check_sources(copy)
+        for fault in FAULTS:
+            if not numbers or fault.number in numbers:
+                seen = caught(fault, copy)
+                missed += not seen
+                print(f"{fault.number} {'caught' if seen else 'NOT CAUGHT'}: {fault.mistake}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
