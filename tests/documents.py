@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 SETUP = ("first command", "test command")
 LANGUAGES = {"console", "python", "sh", "json", "yaml", "text"}
@@ -109,6 +111,26 @@ def environment() -> dict[str, str]:
 def prepare(folder: Path) -> None:
     for name in ("sample_data", "schemas"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def checkout_files() -> list[Path]:
+    """The files that are, or would be, in a commit; outside a git checkout the test is skipped."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    # The folder may belong to another user than the one who runs the tests.
+    command = [git, "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "ls-files", "-z", "-co", "--exclude-standard"]
+    listing = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+    return [path for name in listing.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def copy_checkout(folder: Path) -> Path:
+    """Copy into `folder` what a clone of the working tree would hold."""
+    for path in checkout_files():
+        target = folder / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
+    return folder
 
 
 def run(command: list[str], folder: Path) -> tuple[int, list[str]]:

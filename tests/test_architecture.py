@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from documents import ROOT, checkout_files
+
 PACKAGE = ROOT / "src" / "headeval"
 LONGEST_MODULE = 300
 LONGEST_FUNCTION = 40
@@ -30,7 +30,11 @@ PACKAGES = {
 }
 DRAWERS = {"utils", "util", "helpers", "common", "misc"}
 # function -> why it is longer than LONGEST_FUNCTION
-LONG_FUNCTIONS: dict[str, str] = {}
+LONG_FUNCTIONS = {
+    "headeval.cli.fit.fit": "sixteen options, a line each; the body is 27 lines",
+    "headeval.cli.report.report": "twenty options, a line each; the body is 30 lines",
+    "headeval.files.examples.read_examples": "thirteen arguments, a line each; the body is 31 lines",
+}
 
 
 def module_name(path: Path) -> str:
@@ -127,7 +131,7 @@ def test_packages_stay_in_their_rooms() -> None:
     wrong = []
     for name, tree in TREES.items():
         for target in {full.split(".")[0] for full in imports(name, tree)} - {"headeval"}:
-            if target in sys.stdlib_module_names:
+            if target in sys.stdlib_module_names or target == "_typeshed":  # known to type checkers only
                 continue
             here = room(name)
             # numpy is the common language of arrays, but errors and text need none of it.
@@ -204,16 +208,6 @@ def test_starting_is_light(statements: str) -> None:
     assert not loaded & {"numpy", "pyarrow", "jsonschema"}
 
 
-def project_files() -> list[Path]:
-    """The files that are, or would be, in a commit."""
-    git = shutil.which("git")
-    if git is None or not (ROOT / ".git").exists():
-        pytest.skip("not a git checkout")
-    command = [git, "-C", str(ROOT), "ls-files", "-z", "-co", "--exclude-standard"]
-    listing = subprocess.run(command, capture_output=True, check=True).stdout.decode()
-    return [path for name in listing.split("\0") if name and (path := ROOT / name).is_file()]
-
-
 # Written in two halves, so that this file does not hold what it looks for.
 TELLTALES = re.compile(
     "|".join(("pypi" + r"\.org", "files\\." + "pythonhosted", r"(?<![\w.~-])/" + "work/", "/t" + r"mp/v\b")).encode()
@@ -221,7 +215,7 @@ TELLTALES = re.compile(
 
 
 def test_no_file_names_a_registry_or_a_build_machine() -> None:
-    found = {str(path): hits for path in project_files() if (hits := TELLTALES.findall(path.read_bytes()))}
+    found = {str(path): hits for path in checkout_files() if (hits := TELLTALES.findall(path.read_bytes()))}
     assert not found
 
 
@@ -229,7 +223,7 @@ def test_no_lock_file_is_committed() -> None:
     def locks(path: Path) -> bool:
         return path.suffix == ".lock" or path.name in {"package-lock.json", "pylock.toml"}
 
-    assert not [path for path in project_files() if locks(path)]
+    assert not [path for path in checkout_files() if locks(path)]
 
 
 def mapped_modules() -> list[str]:

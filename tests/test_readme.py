@@ -6,15 +6,14 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
-from documents import LANGUAGES, ROOT, complaints, environment, fences, prepare, rewritten
 
+from documents import LANGUAGES, ROOT, complaints, copy_checkout, environment, fences, prepare, rewritten
 from headeval import errors
 
 README = ROOT / "README.md"
@@ -67,24 +66,10 @@ def test_ci_finds_the_test_command() -> None:
     assert done.stdout.rstrip("\n") == setup_command(read(README), "test command")
 
 
-def fresh_copy(folder: Path) -> Path:
-    """What a clone of the working tree would hold."""
-    git = shutil.which("git")
-    if git is None or not (ROOT / ".git").exists():
-        pytest.skip("not a git checkout")
-    command = [git, "-C", str(ROOT), "ls-files", "-z", "-co", "--exclude-standard"]
-    listing = subprocess.run(command, capture_output=True, check=True).stdout.decode()
-    for name in filter(None, listing.split("\0")):
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
-    return folder
-
-
 @pytest.mark.slow
 @needs_readme
 def test_the_first_command_works_in_a_fresh_clone(tmp_path: Path) -> None:
-    clone = fresh_copy(tmp_path)
+    clone = copy_checkout(tmp_path)
     command = setup_command(read(README), "first command")
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COLUMNS"))}
     surroundings["PATH"] = environment()["PATH"]
@@ -161,7 +146,7 @@ def document(*blocks: str) -> str:
 
 
 SHELL = "```console\n$ echo one \\\n> two   \none two\n$ (exit 3)\n$ echo $?\n3\n```"
-STATE = "```console\n$ word=kept; cd sample_data\n```\n\nthen\n\n```console\n$ echo $word $(ls scores.*)\nkept scores.csv\n```"
+STATE = "```console\n$ word=kept; cd sample_data\n```\n\n```console\n$ echo $word $(ls scores.*)\nkept scores.csv\n```"
 PYTHON = '```python\nprint("a")\nprint("b")\n```\n\n```text\na\nb\n```'
 
 RIGHT = {

@@ -178,7 +178,7 @@ class LinearHead:
         [1.2]
         """
         z = self.class_logits(embeddings)
-        odds: FloatArray = z[:, -1] - (z[:, 0] if z.shape[1] == 2 else logsumexp(z[:, :-1]))
+        odds: FloatArray = z[:, -1] - logsumexp(z[:, :-1])  # of a single other class: its logit, exactly
         return odds
 
     def probabilities(self, embeddings: ArrayLike) -> FloatArray:
@@ -240,7 +240,7 @@ class LinearHead:
 
     def _identity(self) -> tuple[object, ...]:
         numbers = (self.W.tobytes(), self.b.tobytes(), self.threshold.hex())
-        return (self.embedding_model, self.classes, self.W.shape, *numbers)
+        return (self.embedding_model, self.classes, *numbers)
 
     def __repr__(self) -> str:
         return (

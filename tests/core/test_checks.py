@@ -38,12 +38,12 @@ def fit_story(X: Any = X, y: Any = Y, l2: Any = 1.0, iters: Any = 5, **options: 
 
 
 NAN, INF = float("nan"), float("inf")
-FITS = [fit, fit_story]
-RANKINGS = [roc_curve, roc_auc]
-POSITIVES = [pr_curve, average_precision]
-SCORED = [*RANKINGS, *POSITIVES, partial(confusion_counts, threshold=0.5)]
-SCALINGS = [fit_temperature_scaling, fit_platt_scaling]
-BINNED = [
+FITS: list[Call] = [fit, fit_story]
+RANKINGS: list[Call] = [roc_curve, roc_auc]
+POSITIVES: list[Call] = [pr_curve, average_precision]
+SCORED: list[Call] = [*RANKINGS, *POSITIVES, partial(confusion_counts, threshold=0.5)]
+SCALINGS: list[Call] = [fit_temperature_scaling, fit_platt_scaling]
+BINNED: list[Call] = [
     ece,
     reliability_bins,
     reliability_table,
@@ -51,8 +51,8 @@ BINNED = [
     partial(reliability_table, convention="positive-class"),
     partial(reliability_table, binning="equal-mass"),
 ]
-PROBABLE = [*BINNED, brier_score, log_loss]
-ON_SCORES = [*SCORED, *PROBABLE, *SCALINGS, log_loss_from_logits]
+PROBABLE: list[Call] = [*BINNED, brier_score, log_loss]
+ON_SCORES: list[Call] = [*SCORED, *PROBABLE, *SCALINGS, log_loss_from_logits]
 
 BAD_LABELS = [
     pytest.param([1, 0, 1, 2], id="2"),
@@ -237,7 +237,16 @@ def test_integers_of_any_kind_are_accepted(count: Any) -> None:
 
 @pytest.mark.parametrize(
     "weights",
-    [[1.0] * 3, [1.0] * 5, [1.0, 1.0, 1.0, -1.0], [0.0] * 4, [1.0, 1.0, 1.0, NAN], [1.0, 1.0, 1.0, INF], 1.0, ["a"] * 4],
+    [
+        [1.0] * 3,
+        [1.0] * 5,
+        [1.0, 1.0, 1.0, -1.0],
+        [0.0] * 4,
+        [1.0, 1.0, 1.0, NAN],
+        [1.0, 1.0, 1.0, INF],
+        1.0,
+        ["a"] * 4,
+    ],
 )
 def test_row_weights_that_cannot_weigh_are_refused(weights: Any) -> None:
     with pytest.raises(ValueError, match="sample_weight must"):
@@ -301,7 +310,7 @@ def test_a_threshold_that_is_nan_is_refused() -> None:
 
 
 def test_limits_are_named() -> None:
-    with pytest.raises(ValueError, match="t must be finite and between 0 and 1, got 1.5"):
+    with pytest.raises(ValueError, match=r"t must be finite and between 0 and 1, got 1\.5"):
         checks.real_number("t", 1.5, minimum=0.0, maximum=1.0)
     assert checks.real_number("t", np.float32(0.5), minimum=0.0, maximum=1.0) == 0.5
 

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
-from scipy import optimize, special  # type: ignore[import-untyped]
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+from scipy import optimize, special
+from sklearn.linear_model import LogisticRegression
 
 from headeval.core.checks import FloatArray, IntArray
 from headeval.core.logistic import (
@@ -19,7 +20,7 @@ from headeval.core.logistic import (
     logistic_regression_fit,
 )
 
-# scikit-learn and scipy stop at a gradient of about 1e-10; divided by the curvatures below this is what w may differ by.
+# scikit-learn and scipy stop at a gradient of about 1e-10; w may differ by that divided by the curvature.
 WEIGHTS_AGREE = 1e-8
 
 
@@ -32,7 +33,7 @@ class Case:
     sample_weight: FloatArray | None = None
 
     @property
-    def Xa(self) -> FloatArray:
+    def Xa(self) -> FloatArray:  # noqa: N802 - the letters of the mathematics
         return np.hstack([self.X, np.ones((len(self.X), 1))]) if self.fit_intercept else self.X
 
     @property
@@ -263,7 +264,7 @@ OVERSHOOTING = Case(
 def test_steps_that_overshoot_are_damped_to_the_optimum() -> None:
     c = OVERSHOOTING
     losses = [c.fit(iters=k).loss for k in range(1, 17)]
-    assert all(later <= earlier * (1 + 1e-12) for earlier, later in zip(losses, losses[1:], strict=False))
+    assert all(later <= earlier * (1 + 1e-12) for earlier, later in pairwise(losses))
     found = optimize.minimize(
         c.loss, np.zeros(3), jac=c.gradient, hess=c.hessian, method="trust-exact", options={"gtol": 1e-11}
     )

@@ -2,7 +2,9 @@
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TextIO
 
 from headeval.printable import printable
@@ -12,11 +14,19 @@ if TYPE_CHECKING:
 
 WIDTH_WHEN_PIPED = 100  # the same bytes in every pipe, whatever COLUMNS says
 WIDEST = 120
+PATIENCE = 0.5  # seconds before a progress bar appears: short work needs none
 
 
 def show(renderable: "RenderableType") -> None:
     """Print the result of a command to stdout."""
-    _console(sys.stdout).print(renderable)
+    console = _console(sys.stdout)
+    # Captured first: rich would end the process by itself where the pipe is closed.
+    with console.capture() as captured:
+        console.print(renderable)
+    text = captured.get()
+    if console.color_system is None:
+        text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+    write(text)
 
 
 def write(text: str) -> None:
@@ -39,16 +49,23 @@ def progress(
     """
 
     def track(items: Iterable[Any], total: float | None = None) -> Iterator[Any]:
-        if quiet or not sys.stderr.isatty():
+        if quiet or _no_colour() or not sys.stderr.isatty():
             yield from items
             return
         from rich.progress import Progress
 
-        with Progress(console=_console(sys.stderr), transient=True) as bar:
-            task = bar.add_task(description, total=len(items) if total is None and isinstance(items, Sized) else total)
+        if total is None and isinstance(items, Sized):
+            total = len(items)
+        done, begun, bar, task = 0, time.monotonic(), None, None
+        with ExitStack() as stack:
             for item in items:
                 yield item
-                bar.advance(task, size(item))
+                done += size(item)
+                if bar is None and time.monotonic() - begun >= PATIENCE:
+                    bar = stack.enter_context(Progress(console=_console(sys.stderr), transient=True))
+                    task = bar.add_task(description, total=total)
+                if bar is not None and task is not None:
+                    bar.update(task, completed=done, refresh=True)
 
     return track
 
@@ -57,7 +74,11 @@ def _console(stream: TextIO) -> "Console":
     from rich.console import Console
 
     # no_color alone would leave bold and dim: NO_COLOR means not one escape code.
-    colour = None if os.environ.get("NO_COLOR") else "auto"
+    colour = None if _no_colour() else "auto"
     console = Console(file=stream, markup=False, emoji=False, highlight=False, color_system=colour)  # type: ignore[arg-type]
     console.width = min(console.width, WIDEST) if console.is_terminal else WIDTH_WHEN_PIPED
     return console
+
+
+def _no_colour() -> bool:
+    return bool(os.environ.get("NO_COLOR"))

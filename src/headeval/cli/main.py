@@ -52,7 +52,10 @@ def main() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        code = _closed_pipe()
+        code = CLOSED_PIPE
+    if code == CLOSED_PIPE:
+        # Python flushes stdout once more at exit: give it somewhere to go, so that nothing else is said.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 
@@ -70,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        return _closed_pipe()
+        return CLOSED_PIPE
     except Exception as error:  # the one last resort: whatever is left is a bug
         if os.environ.get("HEADEVAL_DEBUG"):
             traceback.print_exc()
@@ -93,9 +96,3 @@ def _invoke(arguments: Sequence[str]) -> int:
 def _say(message: str) -> None:
     text = "\n  ".join(printable(line) for line in message.splitlines())
     sys.stderr.write(f"headeval: {text}\n")
-
-
-def _closed_pipe() -> int:
-    # Python flushes stdout once more at exit: give it somewhere to go, so that nothing else is said.
-    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives until the process ends
-    return CLOSED_PIPE

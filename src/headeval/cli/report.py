@@ -49,6 +49,7 @@ def report(
     from headeval.report import Report
     from headeval.requirements import decide, parse_requirement
 
+    quiet = quiet or output_format == "json"  # which promises not one escape code, a progress bar's included
     requirements = [parse_requirement(text) for text in require or []]
     if html:
         check_output(html, force=force)

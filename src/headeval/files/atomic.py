@@ -115,8 +115,10 @@ class _OutputFile(io.FileIO):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         self.shown = shown
         self.failure: OutputError | None = None
-        with _os_errors_of(shown):
+        try:
             self.descriptor = os.open(temporary, flags, 0o666 if mode is None else mode)
+        except OSError as error:
+            raise _cannot_write(shown, error) from error
         # The descriptor outlives close(), so that a block which closes its file does not prevent the sync.
         super().__init__(self.descriptor, "wb", closefd=False)
         if mode is not None and hasattr(os, "fchmod"):

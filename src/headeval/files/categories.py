@@ -49,6 +49,9 @@ class Categories:
         self._blank_is_missing = blank_is_missing
         self._numbers: dict[str, int] = {}
 
+    def __len__(self) -> int:
+        return len(self._numbers)
+
     @property
     def texts(self) -> Sequence[str]:
         """The values as text; value i has code i."""
@@ -69,11 +72,14 @@ class Categories:
             )
         with reading(place.path):
             coded = _encoded(column)
-            texts = _texts(coded.dictionary)
-            indices = coded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-        numbers = [self._number(text, kind, place) for text in texts]
-        codes: NDArray[np.int64] = np.array([*numbers, MISSING], dtype=np.int64)[indices]
-        return codes
+            indices = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
+            # A dictionary may hold values that no row has: these are no categories.
+            used = np.flatnonzero(np.bincount(indices, minlength=len(coded.dictionary))[: len(coded.dictionary)])
+            texts = _texts(coded.dictionary.take(pa.array(used)))
+        codes = np.full(len(coded.dictionary) + 1, MISSING, dtype=np.int64)
+        codes[used] = [self._number(text, kind, place) for text in texts]
+        by_row: NDArray[np.int64] = codes[indices]
+        return by_row
 
     def _number(self, text: str | None, kind: pa.DataType, place: Place) -> int:
         if text is None or (text == "" and place.is_csv and self._blank_is_missing):

@@ -79,7 +79,7 @@ class Collector:
         batch, codes, place = self._labelled(block.batch, codes, place)
         if batch.num_rows == 0:
             return
-        self._labels.append(codes)
+        self._labels.codes.append(codes)
         self._refuse_identifiers(place)
         if self._vectors is not None:
             _append(self._embeddings, self._vectors.read(batch, place))
@@ -88,9 +88,9 @@ class Collector:
         if self._wanted.weight is not None:
             _append(self._weights, _read_weights(batch, self._wanted.weight, place))
         if self._groups is not None:
-            self._groups.append(self._read_groups(batch, self._groups.categories, place))
+            self._groups.codes.append(self._read_groups(batch, self._groups.categories, place))
         for name, column in self._slices.items():
-            column.append(column.categories.codes(batch.column(name), place))
+            column.codes.append(column.categories.codes(batch.column(name), place))
 
     def labels(
         self, *, where: str, positive: str | None, classes: tuple[str, str] | None
@@ -101,13 +101,12 @@ class Collector:
         ------
         DataError : where no row has a label, or the values do not make two classes.
         """
-        codes = self._labels.array()
+        codes = self._labels.codes.array()
         if not len(codes):
             raise DataError(f"{where} has no label in any of its {self.unlabelled} rows")
         texts = self._labels.categories.texts
-        counts = self._labels.counts()
-        present = {text: int(count) for text, count in zip(texts, counts, strict=True) if count}
-        rule = resolve_labels(present, where=where, positive=positive, classes=classes)
+        counts = dict(zip(texts, np.bincount(codes, minlength=len(texts)).tolist(), strict=True))
+        rule = resolve_labels(counts, where=where, positive=positive, classes=classes)
         is_positive = np.array([text in rule.positives for text in texts], dtype=np.uint8)
         return is_positive[codes], rule.classes
 
@@ -137,18 +136,17 @@ class Collector:
         """Return the groups, shape (n,), numbered in the order of their texts, which no row order changes; or None."""
         if self._groups is None:
             return None
-        texts, counts = self._groups.categories.texts, self._groups.counts()
-        present = sorted(np.flatnonzero(counts).tolist(), key=lambda code: texts[code])
-        rank = np.zeros(len(texts), dtype=np.int64)
-        rank[present] = np.arange(len(present))
-        groups: NDArray[np.int64] = rank[self._groups.array()]
+        texts = self._groups.categories.texts
+        rank = np.empty(len(texts), dtype=np.int64)
+        rank[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+        groups: NDArray[np.int64] = rank[self._groups.codes.array()]
         return groups
 
     def slices(self) -> Mapping[str, NDArray[np.object_]]:
         """Return by column the text of each row, shape (n,)."""
         return {
             # The last element is the one that the code MISSING, -1, stands for.
-            name: np.array([*column.categories.texts, NULL_SLICE], dtype=object)[column.array()]
+            name: np.array([*column.categories.texts, NULL_SLICE], dtype=object)[column.codes.array()]
             for name, column in self._slices.items()
         }
 
@@ -168,8 +166,7 @@ class Collector:
         return kept, codes[~missing], Place(place.path, place.rows[~missing], place.is_csv, place.faults)
 
     def _refuse_identifiers(self, place: Place) -> None:
-        different = int((self._labels.counts() > 0).sum())
-        if different > _MOST_LABELS:
+        if len(self._labels.categories) > _MOST_LABELS:
             column = f"column {quoted(self._wanted.label)}"
             raise DataError(
                 f"{shown(place.path)}: {column} holds more than {_MOST_LABELS} different values, "
@@ -202,25 +199,11 @@ def place_of(block: Block, faults: RowFaults) -> Place:
 
 
 class _CodedColumn:
-    """A column of names: the code of each row, and how often each code occurs."""
+    """A column of names and the code of each row."""
 
     def __init__(self, name: str, n_rows: int | None, *, numbers_in_text: bool, blank_is_missing: bool) -> None:
         self.categories = Categories(name, numbers_in_text=numbers_in_text, blank_is_missing=blank_is_missing)
-        self._codes = GrowingArray(np.int32, expected=n_rows)
-        self._counts = np.zeros(0, dtype=np.int64)
-
-    def append(self, codes: NDArray[np.int64]) -> None:
-        self._codes.append(codes)
-        self._counts = self.counts() + np.bincount(codes[codes != MISSING], minlength=len(self.categories.texts))
-
-    def counts(self) -> NDArray[np.int64]:
-        """Return how often each value occurs: a dictionary may hold values that no row has."""
-        grown = np.zeros(len(self.categories.texts), dtype=np.int64)
-        grown[: len(self._counts)] = self._counts
-        return grown
-
-    def array(self) -> NDArray[Any]:
-        return self._codes.array()
+        self.codes = GrowingArray(np.int32, expected=n_rows)
 
 
 def _append(rows: GrowingArray, values: NDArray[Any] | None) -> None:

@@ -69,7 +69,7 @@ def read_examples(
     dim: int | None = None,
     track: Track = untracked,
 ) -> Examples:
-    """Read the labelled rows of all files.
+    r"""Read the labelled rows of all files.
 
     Parameters
     ----------
@@ -89,6 +89,17 @@ def read_examples(
     Raises
     ------
     DataError : for a missing column, a row that cannot be used, or labels of which no two classes can be made.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from headeval.files.tables import open_tables
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("label,z\nspam,1.5\nham,-2\n")
+    ...     examples = read_examples(open_tables([folder]), positive="spam", score="z")
+    >>> examples.labels.tolist(), examples.classes, examples.scores.tolist()
+    ([1, 0], ('ham', 'spam'), [1.5, -2.0])
     """
     wanted = Wanted(
         label=label,
@@ -101,11 +112,7 @@ def read_examples(
         drop_unlabelled=drop_unlabelled,
         dim=dim,
     )
-    collector = Collector(wanted, tables.n_rows)
-    for block in track(tables.blocks(wanted.columns), tables.n_rows):
-        collector.faults.raise_if_any(unless_in=block.path)
-        collector.add(block)
-    collector.faults.raise_if_any()
+    collector = _collected(tables, wanted, track)
     labels, names = collector.labels(
         where=f"{_files(tables)}: column {quoted(label)}", positive=positive, classes=classes
     )
@@ -167,6 +174,18 @@ def embedding_blocks(
     for file in tables.files:
         _check_columns(tables.files[0], file, where)
     return _embedding_blocks(tables, where, dim, track)
+
+
+def _collected(tables: Tables, wanted: Wanted, track: Track) -> Collector:
+    collector = Collector(wanted, tables.n_rows)
+    try:
+        for block in track(tables.blocks(wanted.columns), tables.n_rows):
+            collector.faults.raise_if_any(unless_in=block.path)
+            collector.add(block)
+    except MemoryError as error:
+        raise DataError(f"{_files(tables)}: the rows do not fit into memory; use fewer of them") from error
+    collector.faults.raise_if_any()
+    return collector
 
 
 def _embedding_blocks(

@@ -1,7 +1,7 @@
 """Tables written block by block; the file appears whole or not at all."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -58,6 +58,15 @@ class TableWriter:
             raise OutputError(f"{shown(self._path)} is not written: there are no rows")
         self._writer.close()
 
+    def abandon(self) -> None:
+        """Let go of the file after an error; what is in it is of no use."""
+        if self._writer is not None:
+            with suppress(Exception):
+                self._writer.close()
+            if hasattr(self._writer, "is_open"):
+                # Else pyarrow closes it once more when it is forgotten, and its complaint goes to the terminal.
+                self._writer.is_open = False
+
     def _open(self, schema: pa.Schema) -> Any:
         repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
         if repeated:
@@ -69,7 +78,7 @@ class TableWriter:
 
 @contextmanager
 def table_writer(path: Path, *, force: bool, metadata: Mapping[str, str]) -> Iterator[TableWriter]:
-    """Open a table for writing; it appears at `path` when the block ends without an error.
+    r"""Open a table for writing; it appears at `path` when the block ends without an error.
 
     Parquet keeps the types of the columns and adds `metadata`. In CSV all text is quoted, so that it reads back byte
     for byte; a null is an empty cell without quotes, which most readers (this one too) take for empty text; columns of
@@ -84,13 +93,26 @@ def table_writer(path: Path, *, force: bool, metadata: Mapping[str, str]) -> Ite
     Raises
     ------
     OutputError : where the name has another suffix, or the file exists or cannot be written.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with table_writer(Path(folder, "a.csv"), force=False, metadata={}) as writer:
+    ...         writer.write(pa.RecordBatch.from_pydict({"id": ["007"], "z": [1.5]}))
+    ...     Path(folder, "a.csv").read_text()
+    '"id","z"\n"007",1.5\n'
     """
     if path.suffix.lower() not in _PARQUET_SUFFIXES | _CSV_SUFFIXES:
         raise OutputError(f"{shown(path)}: the name must end in .parquet or .csv, which decides the format")
     with atomic_file(path, force=force) as file:
         writer = TableWriter(path, file, metadata)
-        yield writer
-        writer.close()
+        try:
+            yield writer
+            writer.close()
+        except BaseException:
+            writer.abandon()
+            raise
 
 
 def _is_csv(path: Path) -> bool:

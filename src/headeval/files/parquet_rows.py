@@ -85,17 +85,20 @@ def _batch_rows(file: pq.ParquetFile, columns: Sequence[str]) -> int:
     n_rows = int(file.metadata.num_rows)
     stored = sum(file.metadata.row_group(number).total_byte_size for number in range(file.metadata.num_row_groups))
     # Repeated values take little room in the file, but their full room in memory: what is known of it counts, too.
-    in_memory = sum(_row_bytes(file, name) for name in dict.fromkeys(columns))
+    in_memory = sum(_row_bytes(file, field) for field in file.schema_arrow if field.name in set(columns))
     block = _MANY_BLOCK_BYTES if len(columns) > _MANY_COLUMNS else _BLOCK_BYTES
     return max(1, min(MOST_ROWS, int(block // max(1, stored // max(1, n_rows), in_memory))))
 
 
-def _row_bytes(file: pq.ParquetFile, name: str) -> int:
+def _row_bytes(file: pq.ParquetFile, field: pa.Field) -> int:
     """Return what one row of a column takes in memory if it is a vector, else 0."""
-    kind = plain_type(file.schema_arrow.field(name).type)
+    kind = plain_type(field.type)
     if pa.types.is_fixed_size_list(kind) and is_number(kind.value_type):
         return int(kind.list_size * kind.value_type.bit_width // 8)
     if not pa.types.is_nested(kind):
         return 0
-    first = next(file.iter_batches(batch_size=_ROWS_MEASURED, columns=[name]), None)
-    return 0 if first is None else int(first.nbytes // max(1, first.num_rows))
+    first = next(file.iter_batches(batch_size=_ROWS_MEASURED, columns=[field.name]), None)
+    if first is None or first.num_rows == 0:
+        return 0
+    first.validate(full=True)
+    return int(first.nbytes // first.num_rows)

@@ -120,7 +120,7 @@ class Tables:
 
 
 def open_tables(data: Sequence[str]) -> Tables:
-    """Open the files that the DATA arguments name; no rows are read yet.
+    r"""Open the files that the DATA arguments name; no rows are read yet.
 
     Parameters
     ----------
@@ -130,6 +130,15 @@ def open_tables(data: Sequence[str]) -> Tables:
     ------
     DataError : for a file that is missing, unreadable, damaged, without rows, of another kind or given twice, and
         where two files name different embedding models.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("id,z\n007,1.5\n")
+    ...     tables = open_tables([folder])
+    ...     [block.batch.to_pylist() for block in tables.blocks()]
+    [[{'id': '007', 'z': '1.5'}]]
     """
     files = tuple(_open_parquet(path) if kind == "parquet" else _open_csv(path) for path, kind in find_files(data))
     counts = [file.n_rows for file in files]

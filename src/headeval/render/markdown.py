@@ -7,10 +7,18 @@ from headeval.render.sections import Grid, Section
 from headeval.render.sheet import Sheet, report_sheet
 from headeval.report import Report
 
-# Everything in ASCII that is not listed here can mean something to Markdown, HTML or a link finder.
-_ACTIVE = re.compile(r"[^A-Za-z0-9 .,()/=%'?+\-\u0080-\U0010ffff]")
-# At the start of a block these make a list, a rule or an underlined heading, and spaces make code.
-_AT_START = re.compile(r"(\d*)([-+=.)]|\s+)")
+# Where these stand they can start emphasis, code, a link, HTML, a table cell, mathematics, a mention, an emoji.
+_ACTIVE = re.compile(
+    r"""[&<|`*\[\\~#@$^{}]
+    | :(?=\S)
+    | (?<=www)\.
+    | (?<![A-Za-z0-9])_ | _(?![A-Za-z0-9])
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+# At the start of a block these make a list, a quotation, a rule or an underlined heading, and spaces make code.
+_ACTIVE_AT_START = re.compile(r"[>=]|[-+](?!\d)|\s+")
+_LIST_NUMBER = re.compile(r"(\d+)([.)])(?=\s|$)")
 
 
 def render_markdown(report: Report) -> str:
@@ -31,12 +39,17 @@ def escape(text: str) -> str:
     Examples
     --------
     >>> escape("a|b *c* <d>"), escape("- e"), escape("1. f")
-    ('a&#124;b &#42;c&#42; &#60;d&#62;', '&#45; e', '1&#46; f')
+    ('a&#124;b &#42;c&#42; &#60;d>', '&#45; e', '1&#46; f')
     """
-    start = _AT_START.match(text)
-    before, first = start.groups() if start else ("", "")
-    rest = text[len(before) + len(first) :]
-    return f"{before}{_references(first)}{_ACTIVE.sub(lambda match: _references(match[0]), rest)}"
+    start = _LIST_NUMBER.match(text)
+    if start:
+        return f"{start[1]}{_references(start[2])}{_inline(text[start.end() :])}"
+    start = _ACTIVE_AT_START.match(text)
+    return f"{_references(start[0])}{_inline(text[start.end() :])}" if start else _inline(text)
+
+
+def _inline(text: str) -> str:
+    return _ACTIVE.sub(lambda match: _references(match[0]), text)
 
 
 def _references(text: str) -> str:
@@ -44,7 +57,7 @@ def _references(text: str) -> str:
 
 
 def _blocks(sheet: Sheet) -> Iterator[str]:
-    yield f"## {escape(f'headeval: {sheet.verdict}'.rstrip('.') if sheet.verdict else sheet.title)}"
+    yield f"## {escape(sheet.heading)}"
     if sheet.requirements:
         yield from map(_grid, sheet.requirements.grids)
     yield f"> [!CAUTION]\n> {escape(sheet.how)}" if sheet.caution else f"**{escape(sheet.how)}**"

@@ -94,7 +94,7 @@ def reliability_section(evaluation: Evaluation, title: str = "Reliability") -> S
     return Section(
         title,
         (Grid("share of positives by predicted probability", columns, rows, bars=bars),),
-        lead=f"of the rows with P({positive}) in a bin, the share that is {positive} (bar) and the mean p (mark)",
+        lead=f"of the rows with P({positive}) in a bin, the share that is {positive} beside the mean p",
         footnotes=("gap = share positive - mean p: above 0, more are positive than p says",),
     )
 

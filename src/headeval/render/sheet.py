@@ -52,17 +52,21 @@ class Sheet:
     verdict: str = ""
     tone: Tone = "good"
 
+    @property
+    def heading(self) -> str:
+        """The verdict, where there is one, else the title."""
+        return f"headeval: {self.verdict[0].lower()}{self.verdict[1:].rstrip('.')}" if self.verdict else self.title
+
 
 def report_sheet(report: Report) -> Sheet:
-    """Lay out a report; `how` beginning with "in-sample" is a caution and repeated among the notes."""
-    caution = is_in_sample(report.how)
+    """Lay out a report; `how` is a caution where it begins with "in-sample"."""
     return Sheet(
         title="headeval report",
         provenance=(*provenance_lines(report.provenance), ("rows judged", rows_line(report.evaluation))),
         how=printable(report.how),
-        caution=caution,
+        caution=is_in_sample(report.how),
         sections=(*evaluation_sections(report.evaluation), *_slice_sections(report.slices)),
-        notes=evaluation_notes(report.evaluation, (*((report.how,) if caution else ()), *report.notes)),
+        notes=evaluation_notes(report.evaluation, report.notes),
         requirements=_requirements(report.decisions) if report.decisions else None,
         verdict=verdict_line(report.decisions),
         tone="good" if report.passed else "bad",

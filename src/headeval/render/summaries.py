@@ -96,7 +96,9 @@ def _before_and_after(summary: CalibrationSummary) -> Section:
     )
 
 
-def _both(before: Evaluation, after: Evaluation, names: tuple[str, ...], suffix: str = "") -> list[tuple[str, str, str]]:
+def _both(
+    before: Evaluation, after: Evaluation, names: tuple[str, ...], suffix: str = ""
+) -> list[tuple[str, str, str]]:
     old = {info.name: metric_value(metric) for info, metric in before.metrics()}
     return [
         (f"{info.title}{suffix}", old[info.name], metric_value(metric))

@@ -9,14 +9,18 @@ from rich.table import Table
 from rich.text import Text
 
 from headeval.render.bars import bar_text
-from headeval.render.sections import Grid, Section, Tone
+from headeval.render.sections import Bar, Grid, Section, Tone
 from headeval.render.sheet import Sheet, report_sheet
 from headeval.render.summaries import calibration_sheet, fit_sheet
 from headeval.report import CalibrationSummary, FitSummary, Report
 
 BAR_WIDTH = 22
+BAR_HEADING = "bar: share, │: mean p"
 INDENT = 2
 
+ROOMY = 80
+
+_HEAD_RULE = box.Box("\n".join(["    ", "    ", " -- ", *["    "] * 5]) + "\n", ascii=True)
 _STYLES: dict[Tone, str] = {"good": "bold green", "bad": "bold red", "doubtful": "bold yellow"}
 _ASCII = str.maketrans(
     {
@@ -65,16 +69,19 @@ class SheetView:
         yield view.text(sheet.title, "bold")
         yield view.lines(sheet.provenance)
         yield view.text("")
-        yield view.text(f"CAUTION: {sheet.how}", "bold yellow") if sheet.caution else view.text(sheet.how, "bold")
+        how = view.text(f"CAUTION: {sheet.how}", "bold yellow") if sheet.caution else view.text(sheet.how, "bold")
+        yield how
         for section in sheet.sections:
             yield from view.section(section)
         if sheet.notes:
             yield view.text("")
             yield view.text("Notes", "bold")
-            yield view.lines(tuple(("-", note) for note in sheet.notes))
+            yield view.lines(tuple(("-", note) for note in sheet.notes), gap=1)
         if sheet.requirements:
             yield from view.section(sheet.requirements)
             yield view.text("")
+            if sheet.caution:  # by now its first place has scrolled away
+                yield how
             yield view.text(sheet.verdict, _STYLES[sheet.tone])
 
 
@@ -84,14 +91,15 @@ class _Parts:
     def __init__(self, options: ConsoleOptions) -> None:
         self._encoding = options.encoding
         self._ascii_only = options.ascii_only
+        self._roomy = options.max_width >= ROOMY
 
     def text(self, text: str, style: str = "") -> Text:
         if self._ascii_only:
             text = text.translate(_ASCII).encode(self._encoding, "backslashreplace").decode(self._encoding)
         return Text(text, style=style, overflow="fold")
 
-    def lines(self, pairs: tuple[tuple[str, str], ...]) -> RenderableType:
-        table = Table.grid(padding=(0, 2, 0, 0))
+    def lines(self, pairs: tuple[tuple[str, str], ...], gap: int = 2) -> RenderableType:
+        table = Table.grid(padding=(0, gap, 0, 0))
         table.add_column(overflow="fold")
         table.add_column(overflow="fold")
         for key, value in pairs:
@@ -111,7 +119,7 @@ class _Parts:
 
     def grid(self, grid: Grid) -> Table:
         table = Table(
-            box=box.SIMPLE_HEAD if grid.headed else None,
+            box=(_HEAD_RULE if self._ascii_only else box.SIMPLE_HEAD) if grid.headed else None,
             show_header=grid.headed,
             show_edge=False,
             pad_edge=False,
@@ -122,21 +130,21 @@ class _Parts:
                 self.text(column.heading),
                 justify="right" if column.numeric else "left",
                 overflow="fold",
-                no_wrap=column.numeric,
+                # A folded number is easily misread; only a terminal too narrow for the table may fold it.
+                no_wrap=column.numeric and self._roomy,
             )
-        if grid.bars:
-            table.add_column(self.text("0".ljust(BAR_WIDTH - 1) + "1"), no_wrap=True)
+        bars = grid.bars if self._roomy else ()
+        if bars:
+            table.add_column(self.text(BAR_HEADING), no_wrap=True)
         for index, row in enumerate(grid.rows):
-            table.add_row(*self._cells(grid, index, row))
+            cells = [self.text(cell, self._style(grid, index, place)) for place, cell in enumerate(row)]
+            table.add_row(*cells, *([self._bar(bars[index])] if bars else []))
         return table
 
-    def _cells(self, grid: Grid, index: int, row: tuple[str, ...]) -> Iterator[Text]:
-        for column, cell in zip(grid.columns, row, strict=True):
-            verdict = grid.tones and column.heading == "verdict"
-            yield self.text(cell, _STYLES[grid.tones[index]] if verdict else "")
-        if grid.bars:
-            bar = grid.bars[index]
-            yield self.text(self._bar(bar.share, bar.mean) if bar else "", "cyan")
+    def _style(self, grid: Grid, row: int, place: int) -> str:
+        return _STYLES[grid.tones[row]] if grid.tones and grid.columns[place].heading == "verdict" else ""
 
-    def _bar(self, share: float, mean: float) -> str:
-        return bar_text(share, mean, width=BAR_WIDTH, ascii_only=self._ascii_only)
+    def _bar(self, bar: Bar | None) -> Text:
+        if bar is None:
+            return Text()
+        return Text(bar_text(bar.share, bar.mean, width=BAR_WIDTH, ascii_only=self._ascii_only), style="cyan")

@@ -1,0 +1,221 @@
+"""`headeval calibrate` folds the scaling into the head, or adds calibrated columns, and refuses what does not help."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.optimize import minimize, minimize_scalar
+
+Headeval = Callable[..., Any]
+
+
+def loss(z: np.ndarray, y: np.ndarray) -> float:
+    return float(np.mean(np.logaddexp(0, np.where(y, -z, z))))
+
+
+def scores_table(
+    path: Path, *, n: int = 400, sharpened: float = 3.0, **columns: object
+) -> tuple[np.ndarray, np.ndarray]:
+    """Logits that are `sharpened` times too large, with their labels."""
+    rng = np.random.default_rng(5)
+    z = rng.normal(size=n) * 1.5 + 0.4
+    y = rng.random(n) < 1 / (1 + np.exp(-z))
+    z = z * sharpened
+    p = 1 / (1 + np.exp(-np.clip(z, -30, 30)))
+    content = {"id": list(range(n)), "z": z, "p": p, "label": y, **columns}
+    pq.write_table(pa.table(content), path)
+    return z, y
+
+
+def test_temperature_of_a_head_is_the_minimiser_and_divides_weights_and_intercept(
+    headeval: Headeval, fitted: Path, make_table: Callable[..., Path], tmp_path: Path
+) -> None:
+    data = make_table("calibration.parquet", n=200, seed=7)
+    outcome = headeval("calibrate", data, "--head", fitted)
+    assert outcome.code == 0, outcome.err
+    before, after = (json.loads((tmp_path / f"linear-head{s}.json").read_text()) for s in ("", "-calibrated"))
+    table = pq.read_table(data)
+    e = np.array(table["embedding"].to_pylist(), dtype=np.float64)
+    z = e / np.linalg.norm(e, axis=1, keepdims=True) @ np.array(before["W"][1]) + before["b"][1]
+    y = np.array(table["label"].to_pylist()) == "unsafe"
+    best = (
+        1 / minimize_scalar(lambda b: loss(b * z, y), bounds=(0.01, 20), method="bounded", options={"xatol": 1e-10}).x
+    )
+    np.testing.assert_allclose(after["W"][1], np.array(before["W"][1]) / best, rtol=1e-6)
+    np.testing.assert_allclose(after["b"][1], before["b"][1] / best, rtol=1e-6)
+    record = after["metrics"]["calibrations"][0]
+    assert record["method"] == "temperature"
+    assert record["temperature"] == pytest.approx(best, rel=1e-6)
+    assert record["log_loss_before"] == pytest.approx(loss(z, y), abs=1e-12)
+    assert record["log_loss_after"] == pytest.approx(loss(z / best, y), abs=1e-12)
+    assert (record["newly_flagged"], record["no_longer_flagged"]) == (0, 0)
+    assert "evaluation" not in after["metrics"]  # it described the head before
+    assert after["metrics"]["evaluation_before_calibration"] == before["metrics"]["evaluation"]
+    assert "decisions changed: 0" in outcome.out
+    assert "in-sample" in outcome.out
+
+
+def test_platt_of_a_head_is_the_minimiser_and_counts_changed_decisions(
+    headeval: Headeval, fitted: Path, make_table: Callable[..., Path], tmp_path: Path
+) -> None:
+    data = make_table("calibration.parquet", n=200, seed=7)
+    assert headeval("calibrate", data, "--head", fitted, "--method", "platt", "-o", "platt.json").code == 0
+    before, after = (json.loads((tmp_path / name).read_text()) for name in ("linear-head.json", "platt.json"))
+    table = pq.read_table(data)
+    e = np.array(table["embedding"].to_pylist(), dtype=np.float64)
+    u = e / np.linalg.norm(e, axis=1, keepdims=True)
+    z = u @ np.array(before["W"][1]) + before["b"][1]
+    y = np.array(table["label"].to_pylist()) == "unsafe"
+    tight = {"xatol": 1e-9, "fatol": 1e-14}
+    a, c = minimize(lambda v: loss(v[0] * z + v[1], y), [1.0, 0.0], method="Nelder-Mead", options=tight).x
+    np.testing.assert_allclose(u @ np.array(after["W"][1]) + after["b"][1], a * z + c, atol=1e-5)
+    record = after["metrics"]["calibrations"][0]
+    was, now = z >= 0, a * z + c >= 0
+    assert (record["newly_flagged"], record["no_longer_flagged"]) == ((now & ~was).sum(), (was & ~now).sum())
+
+
+def test_calibrating_twice_keeps_both_in_the_history(
+    headeval: Headeval, fitted: Path, make_table: Callable[..., Path], tmp_path: Path
+) -> None:
+    data = make_table("calibration.parquet", n=200, seed=7)
+    headeval("calibrate", data, "--head", fitted, "-o", "one.json")
+    assert headeval("calibrate", data, "--head", "one.json", "-o", "two.json").code == 0
+    history = json.loads((tmp_path / "two.json").read_text())["metrics"]["calibrations"]
+    assert len(history) == 2
+    assert history[1]["temperature"] == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("column", ["--logit=z", "--prob=p"])
+@pytest.mark.parametrize("method", ["temperature", "platt"])
+def test_a_score_file_gets_calibrated_columns_beside_its_own(
+    headeval: Headeval, tmp_path: Path, column: str, method: str
+) -> None:
+    z, y = scores_table(tmp_path / "scores.parquet")
+    outcome = headeval("calibrate", "scores.parquet", column, "--method", method)
+    assert outcome.code == 0, outcome.err
+    table = pq.read_table(tmp_path / "scores-calibrated.parquet")
+    assert table.column_names == ["id", "z", "p", "label", "calibrated_logit", "calibrated_prob", "calibrated_flagged"]
+    calibrated = table["calibrated_logit"].to_numpy()
+    slope, intercept = np.polyfit(z, calibrated, 1)
+    np.testing.assert_allclose(calibrated, slope * z + intercept, atol=1e-9)
+    # At the optimum the score equations of maximum likelihood hold.
+    p = 1 / (1 + np.exp(-calibrated))
+    assert float(z @ (p - y)) == pytest.approx(0, abs=1e-6)
+    if method == "platt":
+        assert p.mean() == pytest.approx(y.mean(), abs=1e-9)
+    else:
+        assert intercept == pytest.approx(0, abs=1e-9)
+    np.testing.assert_array_equal(table["calibrated_prob"].to_numpy() >= 0.5, table["calibrated_flagged"].to_numpy())
+
+
+def test_a_sharpened_score_comes_back_with_temperature_near_three(headeval: Headeval, tmp_path: Path) -> None:
+    scores_table(tmp_path / "scores.parquet", n=4000)
+    out = headeval("calibrate", "scores.parquet", "--logit", "z").out
+    temperature = float(out.split("T = ")[1].split(":")[0])
+    assert temperature == pytest.approx(3.0, abs=0.3)
+
+
+def test_a_csv_score_file_stays_csv_with_its_cells_untouched(headeval: Headeval, tmp_path: Path) -> None:
+    lines = ["id,p,label"] + [
+        f"000{i},{0.1 + 0.08 * (i % 10):.2f},{int(i % 10 > 4) ^ int(i % 7 == 0)}" for i in range(70)
+    ]
+    (tmp_path / "s.csv").write_text("\n".join(lines) + "\n")
+    outcome = headeval("calibrate", "s.csv", "--prob", "p", "-o", "c.csv")
+    assert outcome.code == 0, outcome.err
+    out = (tmp_path / "c.csv").read_text().splitlines()
+    assert len(out) == 71
+    for before, after in zip(lines[1:], out[1:], strict=True):
+        assert [cell.strip('"') for cell in after.split(",")[:3]] == before.split(",")
+
+
+def test_rows_without_a_label_are_left_out_of_the_fit_and_calibrated_all_the_same(
+    headeval: Headeval, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(5)
+    labels = [None if i % 5 == 0 else bool(rng.random() < 0.5) for i in range(400)]
+    scores_table(tmp_path / "scores.parquet", label=pa.array(labels, pa.bool_()))
+    assert headeval("calibrate", "scores.parquet", "--logit", "z").code == 3
+    outcome = headeval("calibrate", "scores.parquet", "--logit", "z", "--drop-unlabelled", "--method", "platt")
+    if outcome.code == 0:
+        assert pq.read_metadata(tmp_path / "scores-calibrated.parquet").num_rows == 400
+        assert "80" in outcome.out
+
+
+@pytest.mark.parametrize("method", ["temperature", "platt"])
+@pytest.mark.parametrize(
+    ("z", "y", "words"),
+    [
+        ([3.0, 2.0, 1.0, -1.0, -2.0, -3.0], [1, 1, 1, 0, 0, 0], "separate"),
+        ([3.0, 2.0, 1.0, -1.0, -2.0, -3.0], [0, 0, 1, 0, 1, 1], ""),
+        ([1.0, 1.0, 1.0, 1.0], [1, 0, 1, 0], ""),
+    ],
+    ids=["separable", "worse than chance", "constant"],
+)
+def test_scores_that_cannot_be_calibrated_are_5_and_leave_no_file(
+    headeval: Headeval, tmp_path: Path, method: str, z: list[float], y: list[int], words: str
+) -> None:
+    pq.write_table(pa.table({"z": z, "label": y}), tmp_path / "s.parquet")
+    outcome = headeval("calibrate", "s.parquet", "--logit", "z", "--method", method, "-o", "c.parquet")
+    assert (outcome.code, (tmp_path / "c.parquet").exists()) == (5, False), outcome.err
+    assert words in outcome.err
+    assert len(outcome.err.splitlines()) <= 2
+
+
+def test_a_temperature_beyond_its_bounds_is_5_and_says_so(headeval: Headeval, tmp_path: Path) -> None:
+    scores_table(tmp_path / "s.parquet", sharpened=1e4)
+    outcome = headeval("calibrate", "s.parquet", "--logit", "z", "-o", "c.parquet")
+    assert (outcome.code, (tmp_path / "c.parquet").exists()) == (5, False)
+    assert "not between 0.01 and 100" in outcome.err
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_a_probability_of_exactly_0_or_1_has_no_logit(headeval: Headeval, tmp_path: Path, p: float) -> None:
+    pq.write_table(pa.table({"p": [0.2, 0.7, p, 0.4], "label": [0, 1, 1, 0]}), tmp_path / "s.parquet")
+    outcome = headeval("calibrate", "s.parquet", "--prob", "p", "-o", "c.parquet")
+    assert outcome.code == 3
+    assert "exactly 0 or 1 in 1 row" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ([], 2, "--head HEAD"),
+        (["--logit", "z", "--prob", "p"], 2, "exclude each other"),
+        (["--logit", "zz"], 3, "zz"),
+        (["--prob", "z"], 3, "--logit 'z'"),
+        (["--head", "absent.json"], 4, "absent.json"),
+        (["--logit", "z", "-o", "scores.parquet", "--force"], 6, "one of the inputs"),
+        (["--logit", "z", "-o", "there.parquet"], 6, "--force"),
+    ],
+)
+def test_what_cannot_be_done_leaves_the_files_as_they_were(
+    headeval: Headeval, tmp_path: Path, arguments: list[str], code: int, words: str
+) -> None:
+    scores_table(tmp_path / "scores.parquet")
+    (tmp_path / "there.parquet").write_bytes(b"mine")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    outcome = headeval("calibrate", "scores.parquet", *arguments)
+    assert outcome.code == code, outcome.err
+    assert words in outcome.err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_calibrating_on_the_rows_of_the_fit_is_called_out(
+    headeval: Headeval, fitted: Path, make_table: Callable[..., Path]
+) -> None:
+    outcome = headeval("calibrate", make_table(), "--head", fitted)
+    assert outcome.code == 0
+    assert "the head was fitted on these very rows" in " ".join(outcome.out.split())
+
+
+def test_the_infinity_of_no_logit_never_reaches_a_file(headeval: Headeval, tmp_path: Path) -> None:
+    scores_table(tmp_path / "scores.parquet")
+    headeval("calibrate", "scores.parquet", "--prob", "p")
+    values = pq.read_table(tmp_path / "scores-calibrated.parquet")["calibrated_logit"].to_pylist()
+    assert all(math.isfinite(value) for value in values)

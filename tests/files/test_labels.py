@@ -1,0 +1,271 @@
+"""Which class is positive: known pairs, --positive, the classes of a head."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headeval.errors import DataError
+from headeval.files.examples import Examples, read_examples, require_both_classes
+from headeval.files.labels import resolve_labels
+from headeval.files.tables import open_tables
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+NAUGHTY = SHARED / "hostile" / "naughty_strings.json"
+
+
+def from_parquet(tmp_path, labels, kind=None, **options) -> Examples:
+    array = labels if isinstance(labels, pa.Array) else pa.array(labels, kind)
+    pq.write_table(pa.table({"label": array}), tmp_path / "a.parquet")
+    return read_examples(open_tables([str(tmp_path / "a.parquet")]), **options)
+
+
+def from_csv(tmp_path, labels, **options) -> Examples:
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([("label", "n"), *[(label, "1") for label in labels]])
+    (tmp_path / "a.csv").write_bytes(text.getvalue().encode())
+    return read_examples(open_tables([str(tmp_path / "a.csv")]), **options)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "classes"),
+    [
+        ([True, False, True], pa.bool_(), ("false", "true")),
+        ([1, 0, 1], pa.int8(), ("0", "1")),
+        ([1, 0, 1], pa.uint64(), ("0", "1")),
+        ([1.0, -0.0, 1.0], pa.float64(), ("0", "1")),
+        ([np.float16(1), np.float16(0), np.float16(1)], pa.float16(), ("0", "1")),
+        (["1", "0", "1"], pa.string(), ("0", "1")),
+        (["unsafe", "safe", "unsafe"], pa.string(), ("safe", "unsafe")),
+        (["Unsafe", "SAFE", "Unsafe"], pa.large_string(), ("SAFE", "Unsafe")),
+        (["TRUE", "False", "TRUE"], pa.string(), ("False", "TRUE")),
+        (["unsafe", "safe", "unsafe"], pa.dictionary(pa.int8(), pa.string()), ("safe", "unsafe")),
+        ([1, 0, 1], pa.decimal128(5, 2), ("0", "1")),
+        ([b"unsafe", b"safe", b"unsafe"], pa.binary(), ("safe", "unsafe")),
+    ],
+)
+def test_known_pairs_in_every_type_need_no_positive(tmp_path, values, kind, classes):
+    examples = from_parquet(tmp_path, values, kind)
+    assert examples.labels.tolist() == [1, 0, 1]
+    assert examples.labels.dtype == np.uint8
+    assert examples.classes == classes
+
+
+def test_string_views_are_labels(tmp_path):
+    assert from_parquet(tmp_path, ["unsafe", "safe"], pa.string_view()).labels.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "values", [["1", "0", "1"], ["1.0", "0", "1"], ["true", "False", "TRUE"], ["Unsafe", "safe", "unsafe"]]
+)
+def test_known_pairs_in_csv_need_no_positive(tmp_path, values):
+    assert from_csv(tmp_path, values).labels.tolist() == [1, 0, 1]
+
+
+def test_numbers_in_text_are_one_class_in_csv_but_stay_text_in_parquet(tmp_path):
+    assert from_csv(tmp_path, ["1.0", "0.0", "1", "0"]).classes == ("0", "1")
+    with pytest.raises(DataError, match="4 different values"):
+        from_parquet(tmp_path, ["1.0", "0.0", "1", "0"])
+
+
+def test_files_of_different_label_types_are_read_together(tmp_path):
+    pq.write_table(pa.table({"label": [True, False]}), tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_text("label,x\nTRUE,1\nfalse,1\n")
+    examples = read_examples(open_tables([str(tmp_path)]))
+    assert examples.labels.tolist() == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "values", [["spam", "ham"], ["a", "b"], ["yes", "no"], ["positive", "negative"], [" safe", "unsafe"], ["0", "true"]]
+)
+def test_the_positive_class_is_never_guessed(tmp_path, values):
+    with pytest.raises(DataError, match="--positive") as caught:
+        from_parquet(tmp_path, values)
+    assert all(f"'{value}' (1 row)" in str(caught.value) for value in values)
+
+
+def test_numbers_other_than_0_and_1_need_a_positive(tmp_path):
+    with pytest.raises(DataError, match=r"'1' \(1 row\), '2' \(1 row\).*--positive"):
+        from_parquet(tmp_path, [1, 2])
+    assert from_parquet(tmp_path, [1, 2], positive="1").labels.tolist() == [1, 0]
+    assert from_parquet(tmp_path, [1.0, 2.0], positive="1.0").labels.tolist() == [1, 0]
+
+
+def test_positive_names_the_value_and_orders_the_classes(tmp_path):
+    examples = from_parquet(tmp_path, ["spam", "ham", "spam"], positive="spam")
+    assert (examples.labels.tolist(), examples.classes) == ([1, 0, 1], ("ham", "spam"))
+    examples = from_parquet(tmp_path, ["unsafe", "safe"], positive="safe")
+    assert (examples.labels.tolist(), examples.classes) == ([0, 1], ("unsafe", "safe"))
+
+
+def test_positive_is_matched_exactly_but_for_known_pairs(tmp_path):
+    with pytest.raises(DataError, match="no value 'Spam'"):
+        from_parquet(tmp_path, ["spam", "ham"], positive="Spam")
+    assert from_parquet(tmp_path, ["UNSAFE", "SAFE"], positive="unsafe").labels.tolist() == [1, 0]
+    assert from_parquet(tmp_path, [True, False], positive="True").labels.tolist() == [1, 0]
+
+
+def test_positive_that_does_not_occur_is_an_error_listing_the_values(tmp_path):
+    with pytest.raises(DataError, match=r"no value 'x' \(--positive\); it holds 'ham' \(2 rows\), 'spam' \(1 row\)"):
+        from_parquet(tmp_path, ["spam", "ham", "ham"], positive="x")
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"positive": "b"}, {"classes": ("a", "b")}, {"classes": ("a", "b"), "positive": "b"}]
+)
+def test_more_than_two_values_are_an_error_with_or_without_positive(tmp_path, options):
+    with pytest.raises(DataError, match=r"3 different values.*'b' \(2 rows\), 'a' \(1 row\), 'c' \(1 row\)"):
+        from_parquet(tmp_path, ["a", "b", "c", "b"], **options)
+
+
+def test_many_values_are_counted_after_ten(tmp_path):
+    with pytest.raises(DataError, match=r"25 different values.* and 15 more$"):
+        from_parquet(tmp_path, [f"v{i}" for i in range(25)])
+
+
+def test_a_column_of_identifiers_is_refused_before_it_is_read_to_its_end(tmp_path):
+    with pytest.raises(DataError, match="more than 1000 different values"):
+        from_parquet(tmp_path, list(range(5000)))
+
+
+def test_values_of_a_dictionary_that_no_row_has_do_not_count(tmp_path):
+    labels = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1]), pa.array(["safe", "unsafe", "unknown", "other"]))
+    pq.write_table(pa.table({"label": labels}), tmp_path / "a.parquet")
+    assert read_examples(open_tables([str(tmp_path / "a.parquet")])).labels.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [([1, None, 0, None], pa.int8()), ([1.0, float("nan"), 0.0, None], pa.float64()), (["1", None, "0", None], None)],
+)
+def test_missing_labels_are_named_or_dropped(tmp_path, values, kind):
+    with pytest.raises(DataError, match=r"no label.*in rows 2 and 4; --drop-unlabelled"):
+        from_parquet(tmp_path, values, kind)
+    examples = from_parquet(tmp_path, values, kind, drop_unlabelled=True)
+    assert (examples.labels.tolist(), examples.unlabelled) == ([1, 0], 2)
+
+
+def test_empty_labels_of_csv_are_missing_but_words_are_not(tmp_path):
+    with pytest.raises(DataError, match=r"no label.*in row 2; --drop-unlabelled"):
+        from_csv(tmp_path, ["1", "", "0"])
+    assert from_csv(tmp_path, ["1", "", "0"], drop_unlabelled=True).unlabelled == 1
+    assert from_csv(tmp_path, ["NA", "None"], positive="NA").classes == ("None", "NA")
+
+
+def test_a_table_without_any_label_is_an_error(tmp_path):
+    for values, kind in (([None, None], pa.string()), ([None, None], pa.null())):
+        with pytest.raises(DataError, match="no label in any of its 2 rows"):
+            from_parquet(tmp_path, values, kind, drop_unlabelled=True)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int8()), pa.struct([("a", pa.int8())])])
+def test_nested_labels_are_refused(tmp_path, kind):
+    value = [1] if pa.types.is_list(kind) else {"a": 1}
+    with pytest.raises(DataError, match="one value a row"):
+        from_parquet(tmp_path, [value, value], kind)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    with pytest.raises(DataError, match=r"a\.parquet"):
+        from_parquet(tmp_path, [b"\xff", b"a"], pa.binary())
+
+
+@pytest.mark.parametrize("head", [("0", "1"), ("false", "true"), ("safe", "unsafe"), ("Safe", "UNSAFE")])
+@pytest.mark.parametrize("values", [[1, 0], [True, False], ["unsafe", "safe"], ["UNSAFE", "Safe"]])
+def test_known_pairs_stand_for_each_other_against_a_head(tmp_path, head, values):
+    examples = from_parquet(tmp_path, values, classes=head)
+    assert (examples.labels.tolist(), examples.classes) == ([1, 0], head)
+    turned = from_parquet(tmp_path, values, classes=head[::-1])
+    assert (turned.labels.tolist(), turned.classes) == ([0, 1], head[::-1])
+
+
+def test_other_heads_take_their_own_classes_only(tmp_path):
+    head = ("non-hateful", "hateful")
+    assert from_parquet(tmp_path, ["hateful", "non-hateful"], classes=head).labels.tolist() == [1, 0]
+    assert from_parquet(tmp_path, ["non-hateful"], classes=head).labels.tolist() == [0]
+    for values in (["Hateful", "non-hateful"], [1, 0], ["hateful", "ok"]):
+        with pytest.raises(DataError, match=r"classes of the head are 'non-hateful' and 'hateful'.*--positive"):
+            from_parquet(tmp_path, values, classes=head)
+
+
+def test_a_mixture_of_pairs_is_not_taken_for_one(tmp_path):
+    with pytest.raises(DataError, match="classes of the head"):
+        from_parquet(tmp_path, ["safe", "1"], classes=("safe", "unsafe"))
+
+
+def test_positive_overrules_the_classes_of_a_head(tmp_path):
+    examples = from_parquet(tmp_path, ["spam", "ham"], classes=("safe", "unsafe"), positive="spam")
+    assert (examples.labels.tolist(), examples.classes) == ([1, 0], ("ham", "spam"))
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "label", "classes"),
+    [
+        ("safe", {}, 0, ("safe", "unsafe")),
+        ("UNSAFE", {}, 1, ("SAFE", "UNSAFE")),
+        ("True", {}, 1, ("False", "True")),
+        ("0", {}, 0, ("0", "1")),
+        ("spam", {"positive": "spam"}, 1, ("not spam", "spam")),
+        ("safe", {"positive": "safe"}, 1, ("unsafe", "safe")),
+        ("spam", {"positive": "spam", "classes": ("ham", "spam")}, 1, ("ham", "spam")),
+    ],
+)
+def test_one_class_alone_is_read_but_not_fitted(tmp_path, value, options, label, classes):
+    examples = from_parquet(tmp_path, [value] * 3, **options)
+    assert (examples.labels.tolist(), examples.classes) == ([label] * 3, classes)
+    with pytest.raises(DataError, match=rf"a\.parquet': all 3 rows are '{value}'"):
+        require_both_classes(examples, open_tables([str(tmp_path / "a.parquet")]))
+
+
+def test_both_classes_are_let_through(tmp_path):
+    examples = from_parquet(tmp_path, [0, 1])
+    require_both_classes(examples, open_tables([str(tmp_path / "a.parquet")]))
+
+
+def test_one_unknown_value_needs_a_positive(tmp_path):
+    with pytest.raises(DataError, match="--positive"):
+        from_parquet(tmp_path, ["spam"])
+
+
+@pytest.mark.skipif(not NAUGHTY.exists(), reason="the naughty strings are not beside the checkout")
+def test_naughty_strings_are_labels(tmp_path):
+    """Every string is a class of its own, in Parquet and CSV, and is shown escaped."""
+    strings = [text for text in json.loads(NAUGHTY.read_text(encoding="utf-8")) if text and text != "plain"]
+    for text in dict.fromkeys(strings):
+        rule = resolve_labels({text: 1, "plain": 2}, where="here", positive=text)
+        assert rule.classes == ("plain", text)
+        assert rule.positives == {text}
+    for text in strings[::25]:
+        for read in (from_parquet, from_csv):
+            assert read(tmp_path, [text, "plain", text], positive=text).labels.tolist() == [1, 0, 1]
+            with pytest.raises(DataError) as caught:
+                read(tmp_path, [text, "plain", text])
+            assert "\n" not in str(caught.value)
+            assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the real data are not beside the checkout")
+def test_real_files_follow_the_rules():
+    tweets = open_tables([str(SHARED / "tweets_train.parquet")])
+    with pytest.raises(DataError, match=r"3 different values.*'hate'"):
+        read_examples(tweets, positive="hate")
+    hatecheck = open_tables([str(SHARED / "hatecheck_slices.parquet")])
+    with pytest.raises(DataError, match="--positive"):
+        read_examples(hatecheck)
+    examples = read_examples(hatecheck, positive="hateful", embedding="embedding", by=["target"])
+    table = pq.read_table(SHARED / "hatecheck_slices.parquet")
+    assert examples.labels.tolist() == [int(text == "hateful") for text in table["label"].to_pylist()]
+    assert examples.embeddings.tolist() == table["embedding"].to_pylist()
+    assert examples.slices["target"].tolist() == [text or "(null)" for text in table["target"].to_pylist()]
+    moderation = open_tables([str(SHARED / "moderation_train.parquet")])
+    with pytest.raises(DataError, match="--drop-unlabelled"):
+        read_examples(moderation, label="hate")
+    column = pq.read_table(SHARED / "moderation_train.parquet")["hate"].to_pylist()
+    examples = read_examples(moderation, label="hate", drop_unlabelled=True, embedding="embedding")
+    assert examples.labels.tolist() == [int(value) for value in column if value is not None]
+    assert examples.unlabelled == column.count(None)

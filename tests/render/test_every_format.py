@@ -1,0 +1,182 @@
+"""One Evaluation says the same numbers in every format, and text from outside stays text in all of them."""
+
+import html.parser
+import io
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+
+from headeval.evaluation import METRICS, Evaluation, Metric, evaluate
+from headeval.printable import printable
+from headeval.render.document import report_document, to_json
+from headeval.render.markdown import render_markdown
+from headeval.render.numbers import UNDEFINED, metric_value, number
+from headeval.render.page import render_page
+from headeval.render.terminal import render_report
+from headeval.report import Report
+from headeval.requirements import decide, parse_requirement
+
+Rows = list[list[str]]
+
+
+class _Cells(html.parser.HTMLParser):
+    """The cells of every table row, and term and text of every definition, with tags and references resolved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: Rows = []
+        self._open = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in {"tr", "dt"}:
+            self.rows.append([])
+        self._open = tag in {"td", "th", "dt", "dd"}
+        if self._open:
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = False
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.rows[-1][-1] += data
+
+
+def terminal(report: Report, width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=False, color_system=None)
+    console.print(render_report(report))
+    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+
+
+def terminal_rows(report: Report) -> Rows:
+    return [re.split(r" {2,}", line.strip()) for line in terminal(report, 120).splitlines()]
+
+
+def markdown_rows(report: Report) -> Rows:
+    lines = html.unescape(render_markdown(report)).splitlines()
+    return [re.split(r" \| |: ", re.sub(r"^[|-] | \|$", "", line)) for line in lines]
+
+
+def page_rows(report: Report) -> Rows:
+    parser = _Cells()
+    parser.feed(render_page(report))
+    return parser.rows
+
+
+FORMATS: dict[str, Callable[[Report], Rows]] = {
+    "terminal": terminal_rows,
+    "markdown": markdown_rows,
+    "page": page_rows,
+}
+ROW_OF = {"n": "rows judged", "ece": "top-label", "mce": "top-label", "ece_positive_class": "positive-class"}
+
+EVALUATIONS = {
+    "many rows": None,
+    "one class": evaluate([0.1, 0.2, 0.3], [0, 0, 0], kind="prob"),
+    "every row positive": evaluate([0.1, 0.2, 0.3], [1, 1, 1], kind="prob"),
+    "infinite log loss": evaluate([0.0, 1.0, 0.5], [1, 1, 0], kind="prob"),
+    "nearly perfect": evaluate([40.0] * 40 + [-40.0] * 40, [1] * 40 + [0] * 40, kind="logit"),
+}
+
+
+@pytest.fixture(params=EVALUATIONS, ids=lambda name: name.replace(" ", "-"))
+def judged(request: pytest.FixtureRequest, evaluation: Evaluation) -> Evaluation:
+    return EVALUATIONS[request.param] or evaluation
+
+
+def shown(name: str, metric: Metric) -> str:
+    return metric_value(metric, whole=name == "n")
+
+
+@pytest.mark.parametrize("rows_of", FORMATS.values(), ids=FORMATS)
+def test_every_metric_stands_in_its_row(rows_of: Callable[[Report], Rows], judged: Evaluation) -> None:
+    rows = rows_of(Report({}, "held-out", judged))
+    for info, metric in judged.metrics():
+        title, value = ROW_OF.get(info.name, info.title), shown(info.name, metric)
+        found = [row for row in rows if row[0] == title]
+        assert any(value in " ".join(row[1:]).split() or value in re.split(r"[ :]", row[1]) for row in found), (
+            info.name,
+            value,
+            found,
+        )
+        if metric.reason:
+            assert any(metric.reason in " ".join(row) for row in found), (info.name, metric.reason)
+
+
+def test_json_holds_what_the_other_formats_round(judged: Evaluation) -> None:
+    document = json.loads(to_json(report_document(Report({}, "held-out", judged))))
+    assert set(document["metrics"]) == set(METRICS)
+    for info, metric in judged.metrics():
+        value = document["metrics"][info.name]
+        if value is None:
+            expected = "∞" if document["undefined"][info.name].startswith("infinite: ") else UNDEFINED
+        else:
+            expected = f"{value:,}" if info.name == "n" else number(value)
+        assert shown(info.name, metric) == expected
+        assert metric.value is None or value == metric.value or math.isinf(metric.value)
+
+
+@pytest.mark.parametrize("render", [terminal, render_markdown, render_page])
+def test_every_requirement_has_its_verdict_in_words(render: Callable[[Report], str]) -> None:
+    evaluation = evaluate([0.3, 0.2, 0.1], [1, 0, 0], kind="prob")
+    asked = ("auc>=0.5", "recall>=0.9", "precision>=0.5")
+    report = Report({}, "held-out", evaluation, (), tuple(decide(parse_requirement(a), evaluation) for a in asked))
+    text = html.unescape(render(report))
+    for word in (
+        "auc >= 0.5",
+        "met",
+        "recall >= 0.9",
+        "NOT MET",
+        "precision >= 0.5",
+        "UNDECIDED",
+        "nothing is flagged",
+    ):
+        assert word in text
+    assert "1 of 3 requirements not met, 1 undecided" in text
+
+
+@pytest.mark.parametrize("render", [terminal, render_markdown, render_page])
+def test_a_value_that_rounds_to_its_bound_shows_why_it_failed(render: Callable[[Report], str]) -> None:
+    scores = [0.5] * 100_000
+    evaluation = evaluate(scores, [1] * 89_996 + [0] * 10_004, kind="prob")
+    report = Report({}, "held-out", evaluation, (), (decide(parse_requirement("accuracy>=0.9"), evaluation),))
+    assert "0.89996" in render(report)
+
+
+@pytest.mark.parametrize("render", [terminal, render_markdown, render_page])
+def test_numbers_on_seen_rows_carry_a_caution(render: Callable[[Report], str], report: Report) -> None:
+    seen = Report(report.provenance, "in-sample: the head was fitted on these rows", report.evaluation)
+    assert "caution" in render(seen).casefold()
+    assert "caution" not in render(report).replace('class="caution"', "").replace(".caution", "").casefold()
+
+
+@pytest.mark.parametrize("render", [terminal, render_markdown, render_page])
+def test_few_rows_are_called_rough(render: Callable[[Report], str], report: Report) -> None:
+    few = evaluate([0.9] * 29 + [0.1] * 100, [1] * 29 + [0] * 100, kind="prob")
+    assert "29 positive, 100 negative" in render(Report({}, "held-out", few))
+    assert "rough" not in render(report)
+
+
+@pytest.mark.parametrize(
+    "render",
+    [terminal, render_markdown, render_page, lambda report: to_json(report_document(report))],
+    ids=["terminal", "markdown", "page", "json"],
+)
+def test_no_format_passes_on_what_a_terminal_obeys(render: Callable[[Report], str], hostile_report: Report) -> None:
+    obeyed = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+    assert {char for char in render(hostile_report) if unicodedata.category(char) in obeyed} <= {"\n"}
+
+
+@pytest.mark.parametrize("rows_of", [markdown_rows, page_rows])
+def test_hostile_text_stays_one_cell_of_text(
+    rows_of: Callable[[Report], Rows], hostile_report: Report, hostile: str
+) -> None:
+    """References are resolved after the structure is read, so a `|` in a name opens no further cell."""
+    text = printable(hostile)
+    joined = [" | ".join(row) for row in rows_of(hostile_report)]
+    assert any(row.startswith(text) for row in joined)
