@@ -114,11 +114,18 @@ FAULTS = (
     ),
     Fault(
         "14",
-        "vectors that are not unit length",
-        "core/vectors.py",
-        "u /= norm[:, None]",
-        "u /= 1.0",
-        "tests/test_head.py",
+        "scoring vectors that are not unit length",
+        "head.py",
+        "unit_vectors(np.ascontiguousarray(block))",
+        "block",
+    ),
+    Fault(
+        "14",
+        "fitting on vectors that are not unit length",
+        "solver/training.py",
+        "units = unit_vectors(embeddings)",
+        "units = np.asarray(embeddings, dtype=np.float64)",
+        "tests/solver/test_folds.py",
     ),
     Fault(
         "15",

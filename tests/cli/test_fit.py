@@ -132,7 +132,7 @@ def test_drop_unlabelled_counts_what_it_leaves_out(
     refused = headeval("fit", data)
     assert refused.code == 3
     assert "--drop-unlabelled" in refused.err
-    assert "12" in refused.err
+    assert "in 12 rows, the first 4, 14, 24, 34 and 44" in refused.err
     outcome = headeval("fit", data, "--drop-unlabelled")
     assert outcome.code == 0, outcome.err
     fit = json.loads((tmp_path / "linear-head.json").read_text())["metrics"]["fit"]

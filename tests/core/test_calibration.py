@@ -318,7 +318,7 @@ def test_log_loss_of_an_impossible_event_is_infinite() -> None:
 
 
 def test_log_loss_keeps_small_probabilities() -> None:
-    assert log_loss([1e-300], [0]) == pytest.approx(1e-300, rel=1e-14)
+    assert log_loss([1e-300], [0]) == pytest.approx(1e-300, rel=1e-14, abs=0)
     assert log_loss([1e-300], [1]) == pytest.approx(300 * math.log(10), rel=1e-14)
 
 

@@ -182,7 +182,7 @@ def test_tolerance_of_the_gradient_is_the_contracts_and_grows_with_rounding_alon
     for name in NAMES:
         c = case(name)
         rounding = 4 * np.finfo(np.float64).eps * float((c.s[:, None] * np.abs(c.Xa)).sum(axis=0).max())
-        assert c.fit().gradient_tolerance == pytest.approx(max(1e-9, rounding), rel=1e-12)
+        assert c.fit().gradient_tolerance == pytest.approx(max(1e-9, rounding), rel=1e-12, abs=0)
     huge = Case(1e9 * case("ridge").X, case("ridge").y, 1.0).fit()
     assert huge.gradient_tolerance > 1e-6
     assert huge.converged
@@ -328,6 +328,8 @@ def test_a_loss_without_minimum_is_never_called_converged(name: str) -> None:
     fit = NO_MINIMUM[name].fit()
     assert (fit.converged, fit.reason) == (False, Reason.SEPARABLE)
     assert "no finite minimum" in fit.reason.value
+    if (name.startswith("separated") and "ties" not in name) or "weight" in name:
+        assert fit.steps <= 10  # told as soon as every row that counts is on its side
     assert np.isfinite(fit.w).all()
 
 

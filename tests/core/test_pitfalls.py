@@ -1,6 +1,6 @@
 """Mistakes that are easily made in this mathematics; `python tests/plant_faults.py` makes each and sees its test fail.
 
-Pitfalls 14 and 15 concern the head and its file and are tested there.
+Pitfall 15 and the fitting half of 14 concern the head's file and the solver and are tested there.
 """
 
 import math
@@ -14,12 +14,13 @@ from headeval.core.ranking import roc_auc, roc_curve
 from headeval.core.scaling import fit_temperature
 from headeval.core.stable import sigmoid
 from headeval.core.thresholds import confusion_counts
+from headeval.head import LinearHead
 
 
 def test_pitfall_01_sigmoid_does_not_overflow() -> None:
     with np.errstate(all="raise", under="ignore"):
         assert sigmoid([-1000.0, 0.0, 1000.0]).tolist() == [0.0, 0.5, 1.0]
-    assert sigmoid([-700.0])[0] == pytest.approx(math.exp(-700), rel=1e-13)
+    assert sigmoid([-700.0])[0] == pytest.approx(math.exp(-700), rel=1e-13, abs=0)
 
 
 def test_pitfall_02_intercept_is_not_penalised() -> None:
@@ -88,6 +89,12 @@ def test_pitfall_12_temperature_is_not_its_inverse() -> None:
 
 def test_pitfall_13_temperature_gradient_subtracts_the_labels_logit() -> None:
     assert fit_temperature([[0.0, 2.0]] * 3, [1, 1, 0]) == pytest.approx(2 / math.log(2), rel=1e-12)
+
+
+@pytest.mark.parametrize("e", [(3.0, 4.0), (0.03, 0.04), (300.0, 400.0)])
+def test_pitfall_14_scoring_brings_vectors_to_unit_length(e: tuple[float, float]) -> None:
+    head = LinearHead("model", ("safe", "unsafe"), np.array([[0, 0], [1, 2]]), np.array([0, -1]), threshold=0.5)
+    assert head.class_logits([e])[0] == pytest.approx([0.0, 1.2], abs=1e-14)
 
 
 def test_pitfall_16_rates_are_taken_at_the_threshold() -> None:

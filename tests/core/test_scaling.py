@@ -46,6 +46,13 @@ def test_reference_three_items(logits: list[float]) -> None:
     assert fit_temperature([logits] * 3, [1, 1, 0]) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("C", [10, 100, 1000])
+def test_a_first_step_far_beyond_the_root_is_called_back(C: int) -> None:
+    # One logit above C − 1 equal ones, right half the time: 1/(1 + (C − 1)e^(−β)) = ½. At β = 0 the curvature is
+    # about 1/C, so Newton's first step lands at about β = C/2, where there is no curvature left to come back by.
+    assert fit_temperature([[1.0] + [0.0] * (C - 1)] * 2, [0, 1]) == pytest.approx(1 / math.log(C - 1), rel=1e-12)
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("C", [2, 4, 10])
 def test_temperature_is_scipys_minimum(seed: int, C: int) -> None:
@@ -76,7 +83,7 @@ def test_temperature_is_the_root_in_forty_digit_arithmetic(C: int) -> None:
 def test_temperature_scales_with_the_logits(seed: int, power: float) -> None:
     z, y = classes(seed)
     factor = 10.0**power
-    assert fit_temperature(factor * z, y) == pytest.approx(factor * fit_temperature(z, y), rel=1e-11)
+    assert fit_temperature(factor * z, y) == pytest.approx(factor * fit_temperature(z, y), rel=1e-11, abs=0)
 
 
 @given(st.integers(0, 20), st.floats(-1e3, 1e3))

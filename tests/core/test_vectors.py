@@ -35,7 +35,7 @@ def test_direction_is_exact_over_the_whole_range_of_float64(row: list[float]) ->
     assert unit_vectors([row])[0] == pytest.approx(exact_direction(row), rel=1e-14, abs=1e-300)
 
 
-@pytest.mark.parametrize("value", [5e-324, 2.3e-308, 1e-170, 1e-140, 1e140, 1e170, 1.7e308])
+@pytest.mark.parametrize("value", [5e-324, 2.3e-308, 1e-170, 1e-160, 1e-140, 1e140, 1e170, 1.7e308])
 def test_huge_and_tiny_rows_have_length_one(value: float) -> None:
     assert unit_vectors([[value, -value]])[0] == pytest.approx([math.sqrt(0.5), -math.sqrt(0.5)], rel=1e-15)
 

@@ -304,15 +304,32 @@ def test_files_to_be_scored_have_the_same_types(tmp_path):
         embedding_blocks(open_tables([str(tmp_path)]), embedding="embedding")
 
 
-def test_no_block_with_a_fault_is_handed_out(tmp_path):
-    vectors = pa.FixedSizeListArray.from_arrays(pa.array([1.0] * 5 + [np.nan]), 1)
+def test_no_block_is_handed_out_from_the_first_fault_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("headeval.files.parquet_rows.MOST_ROWS", 2)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([1.0] * 3 + [np.nan] + [1.0] * 6), 1)
     pq.write_table(pa.table({"embedding": vectors}), tmp_path / "a.parquet")
     handed = []
-    with pytest.raises(DataError, match="NaN or an infinity in row 6"):
+    with pytest.raises(DataError, match="NaN or an infinity in row 4"):
         handed.extend(embedding_blocks(open_tables([str(tmp_path)]), embedding="embedding"))
-    assert handed == []
+    assert [block.first_row for block, _ in handed] == [0]
 
 
+def test_rows_are_counted_in_the_file_also_after_others_were_dropped(tmp_path):
+    table = pa.table({"label": [None, None, 0, 1], "z": [0.5, 0.5, 0.5, None]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="'z' is null in row 4"):
+        read_examples(open_tables([str(tmp_path)]), score="z", drop_unlabelled=True)
+
+
+def test_slices_and_groups_of_csv_are_text_as_it_stands(tmp_path):
+    (tmp_path / "a.csv").write_text("label,g\n1.0,1.0\n0,1\n1,\n0,007\n")
+    tables = open_tables([str(tmp_path)])
+    assert read_examples(tables, by=["g"]).slices["g"].tolist() == ["1.0", "1", "", "007"]
+    (tmp_path / "a.csv").write_text("label,g\n1.0,1.0\n0,1\n0,007\n")
+    assert read_examples(open_tables([str(tmp_path)]), group="g").groups.tolist() == [2, 1, 0]
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is counted in other units elsewhere")
 def test_reading_needs_little_more_than_the_array(tmp_path):
     """The peak stays under 1.5 times the array and the constant that pyarrow takes for a few blocks."""

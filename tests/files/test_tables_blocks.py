@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headeval.errors import DataError
+from headeval.files.arrow_errors import reading
 from headeval.files.examples import embedding_blocks, read_examples
 from headeval.files.tables import Block, open_tables
 
@@ -69,6 +70,29 @@ def test_only_the_wanted_columns_are_read_in_the_wanted_order(tmp_path):
         read = read_all(tmp_path / name, columns=["c.d", "a", "c.d"])
         assert read.column_names == ["c.d", "a"]
     assert read_all(tmp_path / "a.parquet").equals(table)
+
+
+def test_a_name_with_a_dot_is_not_the_field_of_a_struct(tmp_path):
+    pq.write_table(pa.table({"a": [{"b": 1}], "a.b": [2]}), tmp_path / "a.parquet")
+    assert read_all(tmp_path / "a.parquet", columns=["a.b"]).to_pydict() == {"a.b": [2]}
+
+
+def test_text_that_is_not_utf8_is_damage(tmp_path):
+    """Without a full check of what is read, such text would go on into labels and outputs."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"t": ["wxyz"]}), path, compression="none", write_statistics=False, use_dictionary=False)
+    path.write_bytes(path.read_bytes().replace(b"wxyz", b"w\xff\xfez"))
+    with pytest.raises(DataError, match=r"a\.parquet' cannot be read"):
+        read_all(path)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [pa.ArrowNotImplementedError("x"), pa.ArrowInvalid("x"), pa.ArrowKeyError("x"), OSError("x"), MemoryError()],
+)
+def test_whatever_pyarrow_raises_becomes_our_error(error):
+    with pytest.raises(DataError, match=r"a\.parquet' cannot be read"), reading(Path("a.parquet")):
+        raise error
 
 
 def test_a_missing_column_is_named_with_the_file_its_columns_and_a_close_match(tmp_path):

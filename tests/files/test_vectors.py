@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -178,11 +177,20 @@ def test_faults_are_counted_over_all_blocks_of_the_file(tmp_path):
     matrix[100:, 0] = np.nan
     pq.write_table(table_of(fixed(matrix)), tmp_path / "a.parquet")
     tables = open_tables([str(tmp_path)])
-    message = "rows 101, 102, 103, 104, 105 and 69895 more"
+    message = "69900 rows, the first 101, 102, 103, 104 and 105"
     with pytest.raises(DataError, match=message):
         read_examples(tables, embedding="embedding")
     with pytest.raises(DataError, match=message):
         list(embedding_blocks(tables, embedding="embedding"))
+
+
+def test_only_the_first_kind_of_fault_is_counted(tmp_path):
+    rows = [[1.0], [None], [float("nan")], None, [2.0]] * 2
+    with pytest.raises(DataError, match="is null in rows 4 and 9;"):
+        read(tmp_path, pa.array(rows, pa.list_(pa.float64())))
+    columns = {"e0": pa.array([None, 1.0, 2.0]), "e1": pa.array([1.0, None, None])}
+    with pytest.raises(DataError, match="'e0' is null in row 1;"):
+        read(tmp_path, columns)
 
 
 def test_the_width_must_be_the_one_of_the_head(tmp_path):
@@ -219,6 +227,13 @@ def test_a_prefix_chooses_among_several_sets(tmp_path):
     assert read(tmp_path, columns, "emb").tolist() == [[1, 1], [1, 1]]
     assert read(tmp_path, columns, "dim_").shape == (2, 3)
     with pytest.raises(DataError, match="no column 'other'"):
+        read(tmp_path, columns, "other")
+
+
+def test_only_the_default_name_takes_a_set_that_was_not_named(tmp_path):
+    columns = wide(np.ones((2, 2)), "e")
+    assert read(tmp_path, columns).shape == (2, 2)
+    with pytest.raises(DataError, match="has no column 'other'"):
         read(tmp_path, columns, "other")
 
 
@@ -378,13 +393,6 @@ def test_cells_that_are_no_vector_are_named(tmp_path, cell, message):
             reader(tmp_path, cells)
 
 
-def test_json_cells_are_read_fast():
-    """About ten times faster than a JSON parser; the bound leaves room for a slow machine."""
+def test_json_cells_are_read_as_a_json_parser_reads_them():
     cells = json_cells(np.random.default_rng(0).standard_normal((400, 768)))
-    start = time.perf_counter()
-    expected = [json.loads(cell) for cell in cells.to_pylist()]
-    parser = time.perf_counter() - start
-    start = time.perf_counter()
-    result = direct(cells)
-    assert time.perf_counter() - start < parser
-    assert result.tolist() == expected
+    assert direct(cells).tolist() == [json.loads(cell) for cell in cells.to_pylist()]

@@ -156,10 +156,17 @@ def test_numbers_on_seen_rows_carry_a_caution(render: Callable[[Report], str], r
 
 
 @pytest.mark.parametrize("render", [terminal, render_markdown, render_page])
-def test_few_rows_are_called_rough(render: Callable[[Report], str], report: Report) -> None:
+def test_few_rows_are_called_rough(render: Callable[[Report], str]) -> None:
     few = evaluate([0.9] * 29 + [0.1] * 100, [1] * 29 + [0] * 100, kind="prob")
     assert "29 positive, 100 negative" in render(Report({}, "held-out", few))
-    assert "rough" not in render(report)
+    enough = evaluate([0.9] * 30 + [0.1] * 30, [1] * 30 + [0] * 30, kind="prob")
+    assert "rough" not in render(Report({}, "held-out", enough))
+
+
+@pytest.mark.parametrize("render", [terminal, render_markdown, render_page])
+def test_a_threshold_is_never_rounded(render: Callable[[Report], str]) -> None:
+    evaluation = evaluate([0.9, 0.1], [1, 0], kind="prob", threshold=0.30000000000000004)
+    assert "flagged when P(1) ≥ 0.30000000000000004" in render(Report({}, "held-out", evaluation))
 
 
 @pytest.mark.parametrize(

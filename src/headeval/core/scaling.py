@@ -57,7 +57,8 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike, max_iter: int = 50) ->
 
     In β = 1/T the loss NLL(β) = mean(logsumexp(β zᵢ) − β z_{i,yᵢ}) is convex, with
     g(β) = mean(E_p[zᵢ] − z_{i,yᵢ}) and g′(β) = mean(Var_p[zᵢ]). Newton's method starts from β = 0,
-    where p is uniform and the curvature largest, and keeps the bracket of the root it has seen.
+    where p is uniform and the curvature cannot vanish, and keeps the bracket of the root it has seen: with many
+    classes the first step can go too far.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ def unit_vectors(embeddings: ArrayLike) -> FloatArray:
     >>> unit_vectors([[3.0, 4.0], [0.0, 0.0]]).tolist()
     [[0.6, 0.8], [0.0, 0.0]]
     """
-    u = np.array(embeddings, dtype=np.float64, ndmin=2)
+    u = np.array(embeddings, dtype=np.float64, ndmin=2, order="C")
     with np.errstate(under="ignore", over="ignore"):
         norm = _norms(u)
         # Squares of huge or tiny entries leave the range of float64: such rows are first brought

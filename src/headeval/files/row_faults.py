@@ -78,12 +78,15 @@ class Place:
 
 
 def rows_text(rows: Sequence[int], count: int) -> str:
-    """Return the row numbers as text, those beyond the given ones counted.
+    """Return the row numbers as text, all of them counted where there are more.
 
     Examples
     --------
     >>> rows_text([3], 1), rows_text([3, 7], 2), rows_text([1, 2, 3], 1200)
-    ('row 3', 'rows 3 and 7', 'rows 1, 2, 3 and 1197 more')
+    ('row 3', 'rows 3 and 7', '1200 rows, the first 1, 2 and 3')
     """
-    *most, last = [str(row) for row in rows] if count <= len(rows) else [*map(str, rows), f"{count - len(rows)} more"]
-    return f"rows {', '.join(most)} and {last}" if most else f"row {last}"
+    *most, last = [str(row) for row in rows]
+    named = f"{', '.join(most)} and {last}" if most else last
+    if count > len(rows):
+        return f"{count} rows, the first {named}"
+    return f"rows {named}" if most else f"row {named}"
