@@ -391,8 +391,3 @@ def test_cells_that_are_no_vector_are_named(tmp_path, cell, message):
     for reader in (read, read_csv):
         with pytest.raises(DataError, match=f"{message}.* in row 3"):
             reader(tmp_path, cells)
-
-
-def test_json_cells_are_read_as_a_json_parser_reads_them():
-    cells = json_cells(np.random.default_rng(0).standard_normal((400, 768)))
-    assert direct(cells).tolist() == [json.loads(cell) for cell in cells.to_pylist()]
