@@ -4,7 +4,8 @@ In one temporary folder holding copies of sample_data and schemas:
 
 - ```console blocks run in order in one shell: lines `$ command` (continued after a backslash by lines `> …`), each
   followed by its exact output, stdout and stderr together. Trailing spaces do not count; a line `...` stands for any
-  number of lines. `$ echo $?` checks the exit code of the command before.
+  number of lines; of a listing by `--help`, whose layout is typer's, only the words count. `$ echo $?` checks the exit
+  code of the command before.
 - ```python and ```sh blocks run afterwards, each by itself; a ```text block that directly follows a ```python block is
   its output.
 - A ```sh block below `<!-- first command -->` or `<!-- test command -->` sets an environment up and is not run here.
@@ -180,37 +181,67 @@ def agrees(expected: list[str], found: list[str]) -> bool:
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in found)) is not None
 
 
-def complaint(what: str, expected: list[str], found: list[str]) -> str:
-    return "\n".join([what, "--- the document says", *expected, "--- this happened", *found])
+def help_agrees(expected: list[str], found: list[str]) -> bool:
+    """Do two listings of options say the same? Their layout is typer's, and changes with its version."""
+
+    def said(lines: list[str]) -> str:
+        text = "".join("".join(line.split()) for line in lines if not line.startswith("Usage:"))
+        return re.sub(r"<list\[\w+\]>", "", text)
+
+    return said(expected) == said(found)
 
 
-def complaints(text: str, folder: Path) -> Iterator[str]:
-    """Run a whole document in `folder` and say what differs."""
+@dataclass(frozen=True)
+class Outcome:
+    """What a part of the document says, at lines `start` … `stop`, and what happened; None where it says nothing."""
+
+    part: str
+    expected: list[str]
+    found: list[str]
+    right: bool
+    start: int | None
+    stop: int | None
+
+
+def outcomes(text: str, folder: Path) -> Iterator[Outcome]:
+    """Run a whole document in `folder`."""
     commands = console_steps(text)
     for step, found in zip(commands, run_steps([step.command for step in commands], folder), strict=True):
         expected = tidy(step.expected)
-        if not agrees(expected, found):
-            yield complaint(f"line {step.start}: $ {step.command}", expected, found)
+        same = help_agrees if step.command.endswith(" --help") else agrees
+        part = f"line {step.start}: $ {step.command}"
+        yield Outcome(part, expected, found, same(expected, found), step.start, step.stop)
     blocks = fences(text)
     for block in blocks:
-        if block.marker or block.language not in {"python", "sh"}:
-            continue
-        program = [sys.executable, "-c"] if block.language == "python" else ["bash", "-ec"]
-        code, lines = run([*program, block.text], folder)
-        found = tidy(lines)
-        if code != 0:
-            yield complaint(f"line {block.start}: {block.language} block, exit code {code}", [block.text], found)
-        after = [other for other in blocks if other.follows is block and other.language == "text"]
-        if block.language == "python" and code == 0 and not agrees(tidy(after[0].lines) if after else [], found):
-            yield complaint(f"line {block.start}: python block", tidy(after[0].lines) if after else [], found)
+        if block.language == "python":
+            shown = [other for other in blocks if other.follows is block and other.language == "text"]
+            yield python_outcome(block, shown[0] if shown else None, folder)
+        elif block.language == "sh" and not block.marker:
+            code, lines = run(["bash", "-ec", block.text], folder)
+            yield Outcome(f"line {block.start}: sh, exit code {code}", [], tidy(lines), code == 0, None, None)
+
+
+def python_outcome(block: Fence, shown: Fence | None, folder: Path) -> Outcome:
+    code, lines = run([sys.executable, "-c", block.text], folder)
+    expected, found = tidy(shown.lines) if shown else [], tidy(lines)
+    part = f"line {block.start}: python, exit code {code}"
+    if code != 0 or shown is None:
+        return Outcome(part, expected, found, code == 0 and not found, None, None)
+    return Outcome(part, expected, found, agrees(expected, found), shown.start, shown.start + len(shown.lines))
+
+
+def complaints(text: str, folder: Path) -> list[str]:
+    """Run a whole document in `folder` and say what differs."""
+    wrong = [outcome for outcome in outcomes(text, folder) if not outcome.right]
+    return [
+        "\n".join([one.part, "--- the document says", *one.expected, "--- this happened", *one.found]) for one in wrong
+    ]
 
 
 def rewritten(text: str, folder: Path) -> str:
-    """The document with real outputs in its console blocks; what agrees already, `...` included, stays."""
+    """The document with what really happens in its blocks; what agrees already, `...` included, stays."""
     lines = text.splitlines()
-    commands = console_steps(text)
-    outputs = run_steps([step.command for step in commands], folder)
-    for step, found in reversed(list(zip(commands, outputs, strict=True))):
-        if not agrees(tidy(step.expected), found):
-            lines[step.start : step.stop] = found
+    wrong = [one for one in outcomes(text, folder) if not one.right and one.start is not None]
+    for one in sorted(wrong, key=lambda one: one.start or 0, reverse=True):
+        lines[one.start : one.stop] = one.found
     return "".join(f"{line}\n" for line in lines)

@@ -1,6 +1,6 @@
 """README.md and docs/*.md are executable: what they show is what happens (documents.py says how they are run).
 
-`python tests/test_readme.py --rewrite` writes the real outputs into the console blocks.
+`python tests/test_readme.py --rewrite` writes the real outputs into the blocks.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from documents import LANGUAGES, ROOT, complaints, copy_checkout, environment, fences, prepare, rewritten
+from documents import LANGUAGES, ROOT, complaints, copy_checkout, environment, fences, help_agrees, prepare, rewritten
 from headeval import errors
 
 README = ROOT / "README.md"
@@ -35,7 +35,7 @@ needs_readme = pytest.mark.skipif(not read(README), reason="README.md is empty")
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_document_shows_what_happens(path: Path, tmp_path: Path) -> None:
     prepare(tmp_path)
-    found = list(complaints(read(path), tmp_path))
+    found = complaints(read(path), tmp_path)
     assert not found, "\n\n".join(found)
 
 
@@ -180,12 +180,12 @@ WRONG = {
 @pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT)
 def test_a_right_document_passes(text: str, tmp_path: Path) -> None:
     prepare(tmp_path)
-    assert list(complaints(document(text), tmp_path)) == []
+    assert complaints(document(text), tmp_path) == []
 
 
 @pytest.mark.parametrize("text", WRONG.values(), ids=WRONG)
 def test_a_wrong_document_fails(text: str, tmp_path: Path) -> None:
-    assert len(list(complaints(document(text), tmp_path))) == 1
+    assert len(complaints(document(text), tmp_path)) == 1
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_wrong_document_fails(text: str, tmp_path: Path) -> None:
 )
 def test_a_malformed_document_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
-        list(complaints(document(text), tmp_path))
+        complaints(document(text), tmp_path)
 
 
 def test_rewriting_replaces_what_differs_and_keeps_what_agrees(tmp_path: Path) -> None:
@@ -201,6 +201,18 @@ def test_rewriting_replaces_what_differs_and_keeps_what_agrees(tmp_path: Path) -
     new = document("```console\n$ echo one\none\n$ seq 9\n1\n...\n$ echo two\ntwo\n```", "The end.")
     assert rewritten(old, tmp_path) == new
     assert rewritten(new, tmp_path) == new
+
+
+def test_rewriting_fills_in_what_python_prints_but_no_traceback(tmp_path: Path) -> None:
+    old = document(PYTHON.replace("\na\nb\n", "\n"), "```python\n1 / 0\n```\n\n```text\nunknown\n```")
+    assert rewritten(old, tmp_path) == old.replace("```text\n```", "```text\na\nb\n```")
+
+
+def test_of_a_help_listing_only_the_words_count() -> None:
+    old = ["Usage: x [OPTIONS] {DATA}", "", "  DATA  Files.", "  --force  Replace an", "           output."]
+    new = ["Usage: x [OPTIONS] {DATA}...", "", "  DATA <list[str]>  Files.", "  --force  Replace an output."]
+    assert help_agrees(old, new)
+    assert not help_agrees(old, [*new, "  --other  More."])
 
 
 def test_setup_commands_are_one_marked_line() -> None:
