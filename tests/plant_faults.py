@@ -44,14 +44,14 @@ FAULTS = (
     Fault(
         "03",
         "the gradient's sign",
-        "core/logistic.py",
+        "core/newton.py",
         "np.where(self.y > 0, -sigmoid(-z), sigmoid(z))",
         "np.where(self.y > 0, sigmoid(-z), -sigmoid(z))",
     ),
     Fault(
         "04",
         "a Hessian without p(1 − p)",
-        "core/logistic.py",
+        "core/newton.py",
         "np.sqrt(self.s * sigmoid(z) * sigmoid(-z))",
         "np.sqrt(self.s)",
     ),

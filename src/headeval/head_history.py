@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headeval._version import __version__
-from headeval.core.logistic import LogisticFit
+from headeval.core.newton import LogisticFit
 from headeval.core.scaling import Scaling
 
 

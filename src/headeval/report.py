@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headeval.core.logistic import LogisticFit
+from headeval.core.newton import LogisticFit
 from headeval.core.scaling import Scaling
 from headeval.evaluation import Evaluation
 from headeval.requirements import Decision, Verdict

@@ -12,13 +12,8 @@ from scipy import optimize, special
 from sklearn.linear_model import LogisticRegression
 
 from headeval.core.checks import FloatArray, IntArray
-from headeval.core.logistic import (
-    GRADIENT_TOLERANCE,
-    Reason,
-    fit_logistic,
-    logistic_predict_proba,
-    logistic_regression_fit,
-)
+from headeval.core.logistic import fit_logistic, logistic_predict_proba, logistic_regression_fit
+from headeval.core.newton import GRADIENT_TOLERANCE, Reason
 
 # scikit-learn and scipy stop at a gradient of about 1e-10; w may differ by that divided by the curvature.
 WEIGHTS_AGREE = 1e-8

@@ -14,6 +14,7 @@ from rich.console import Console, RenderableType
 
 from headeval.core.logistic import fit_logistic
 from headeval.core.scaling import Scaling
+from headeval.core.thresholds import ConfusionCounts
 from headeval.evaluation import Evaluation, evaluate
 from headeval.printable import printable
 from headeval.render.bars import bar_text
@@ -76,11 +77,21 @@ def test_long_names_fold_and_no_number_does(evaluation: Evaluation) -> None:
     assert text.count(auc) == 4
 
 
+def test_counts_of_millions_do_not_fold(evaluation: Evaluation) -> None:
+    counts = ConfusionCounts(12_345_678, 12_345_679, 12_345_670, 12_345_671)
+    many = dataclasses.replace(evaluation, counts=counts)
+    text = shown(render_report(Report({}, "held-out", many, (Slice("source", "a long name of a source", many),))))
+    numbers = [line.split()[-8:] for line in text.splitlines() if "49,382,698" in line][-1]
+    shares = ("prevalence", "auc", "ap", "recall", "fpr", "ece_positive_class")
+    assert numbers == ["49,382,698", "24,691,348", *(f"{getattr(evaluation, name).value:.4f}" for name in shares)]
+
+
 @pytest.mark.parametrize("width", [40, 60])
 def test_a_narrow_terminal_still_gets_everything(report: Report, width: int) -> None:
     text = shown(render_report(report), width=width)
     assert max(map(cell_len, text.splitlines())) <= width
     assert squeezed(f"{report.evaluation.recall.value:.4f}") in squeezed(text)
+    assert "█" not in text  # a bar that is cut off would lie
 
 
 def test_verdicts_are_words_without_any_colour(report: Report) -> None:

@@ -1,6 +1,6 @@
 """A fit or a calibration laid out as a sheet."""
 
-from headeval.core.logistic import LogisticFit
+from headeval.core.newton import LogisticFit
 from headeval.core.scaling import Scaling
 from headeval.evaluation import Evaluation
 from headeval.printable import printable

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from rich import box
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -126,14 +126,11 @@ class _Parts:
             padding=(0, 1 if grid.headed else 2, 0, 0),
         )
         for column in grid.columns:
-            table.add_column(
-                self.text(column.heading),
-                justify="right" if column.numeric else "left",
-                overflow="fold",
-                # A folded number is easily misread; only a terminal too narrow for the table may fold it.
-                no_wrap=column.numeric and self._roomy,
-            )
-        bars = grid.bars if self._roomy else ()
+            justify: JustifyMethod = "right" if column.numeric else "left"
+            # A folded number is easily misread: names give way first, unless the terminal is too narrow for both.
+            whole = column.numeric and self._roomy
+            table.add_column(self.text(column.heading), justify=justify, overflow="fold", no_wrap=whole)
+        bars = grid.bars if self._roomy else ()  # a bar cut off would lie
         if bars:
             table.add_column(self.text(BAR_HEADING), no_wrap=True)
         for index, row in enumerate(grid.rows):

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from headeval.core.checks import FloatArray, IntArray
-from headeval.core.logistic import LogisticFit, fit_logistic
+from headeval.core.logistic import fit_logistic
+from headeval.core.newton import LogisticFit
 
 
 class FoldError(ValueError):

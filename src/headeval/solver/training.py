@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from headeval.core.checks import FloatArray, IntArray
-from headeval.core.logistic import LogisticFit, fit_logistic
+from headeval.core.logistic import fit_logistic
+from headeval.core.newton import LogisticFit
 from headeval.core.vectors import unit_vectors
 from headeval.solver.folds import out_of_fold_logits, stratified_folds
 
