@@ -10,16 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headeval.core import checks
-from headeval.core.calibration import (
-    Binning,
-    Convention,
-    ReliabilityTable,
-    brier_score,
-    log_loss,
-    log_loss_from_logits,
-    reliability_table,
-)
+from headeval.core.calibration import Binning, Convention, ReliabilityTable, reliability_table
 from headeval.core.checks import FloatArray, IntArray
+from headeval.core.proper_scores import brier_score, log_loss, log_loss_from_logits
 from headeval.core.ranking import average_precision, roc_auc
 from headeval.core.stable import sigmoid
 from headeval.core.thresholds import ConfusionCounts, confusion_counts

@@ -7,6 +7,7 @@ from typing import Any
 from headeval._version import __version__
 from headeval.core.newton import LogisticFit
 from headeval.core.scaling import Scaling
+from headeval.core.thresholds import DecisionChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def fit_history(
 
 
 def calibration_history(
-    before: Mapping[str, Any], rows: RowsUsed, scaling: Scaling, decisions_changed: tuple[int, int]
+    before: Mapping[str, Any], rows: RowsUsed, scaling: Scaling, changes: DecisionChanges
 ) -> dict[str, Any]:
     """Return the `metrics` of a calibrated head: the history so far and one more calibration.
 
@@ -85,8 +86,8 @@ def calibration_history(
         **rows.document(),
         "log_loss_before": scaling.log_loss_before,
         "log_loss_after": scaling.log_loss_after,
-        "newly_flagged": decisions_changed[0],
-        "no_longer_flagged": decisions_changed[1],
+        "newly_flagged": changes.newly_flagged,
+        "no_longer_flagged": changes.no_longer_flagged,
     }
     history["calibrations"] = [*(earlier if isinstance(earlier, list) else []), this]
     return history

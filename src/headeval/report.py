@@ -6,6 +6,7 @@ from typing import Any
 
 from headeval.core.newton import LogisticFit
 from headeval.core.scaling import Scaling
+from headeval.core.thresholds import DecisionChanges
 from headeval.evaluation import Evaluation
 from headeval.requirements import Decision, Verdict
 
@@ -31,7 +32,7 @@ class Report:
     Attributes
     ----------
     provenance : what was judged on what; JSON-able values in the order shown.
-    how : which rows the numbers come from, in words ("held-out rows of …", "in-sample: …").
+    how : which rows the numbers come from, in words; where it begins with "in-sample" it is shown as a caution.
     decisions : one a requirement, in the order asked.
     notes : sentences a reader must not miss, beside those of the evaluation.
     """
@@ -72,12 +73,12 @@ class CalibrationSummary:
 
     Attributes
     ----------
-    decisions_changed : rows flagged before and not after, and the other way round.
+    changes : decisions at the threshold that the calibration changes.
     """
 
     provenance: Mapping[str, Any]
     scaling: Scaling
     before: Evaluation
     after: Evaluation
-    decisions_changed: tuple[int, int]
+    changes: DecisionChanges
     notes: tuple[str, ...] = ()

@@ -39,7 +39,9 @@ def test_temperature_of_a_head_is_the_minimiser_and_divides_weights_and_intercep
     data = make_table("calibration.parquet", n=200, seed=7)
     outcome = headeval("calibrate", data, "--head", fitted)
     assert outcome.code == 0, outcome.err
-    before, after = (json.loads((tmp_path / f"linear-head{s}.json").read_text()) for s in ("", "-calibrated"))
+    before, after = (
+        json.loads((tmp_path / f"linear-head{s}.json").read_text(encoding="utf-8")) for s in ("", "-calibrated")
+    )
     table = pq.read_table(data)
     e = np.array(table["embedding"].to_pylist(), dtype=np.float64)
     z = e / np.linalg.norm(e, axis=1, keepdims=True) @ np.array(before["W"][1]) + before["b"][1]
@@ -66,7 +68,9 @@ def test_platt_of_a_head_is_the_minimiser_and_counts_changed_decisions(
 ) -> None:
     data = make_table("calibration.parquet", n=200, seed=7)
     assert headeval("calibrate", data, "--head", fitted, "--method", "platt", "-o", "platt.json").code == 0
-    before, after = (json.loads((tmp_path / name).read_text()) for name in ("linear-head.json", "platt.json"))
+    before, after = (
+        json.loads((tmp_path / name).read_text(encoding="utf-8")) for name in ("linear-head.json", "platt.json")
+    )
     table = pq.read_table(data)
     e = np.array(table["embedding"].to_pylist(), dtype=np.float64)
     u = e / np.linalg.norm(e, axis=1, keepdims=True)
@@ -86,7 +90,7 @@ def test_calibrating_twice_keeps_both_in_the_history(
     data = make_table("calibration.parquet", n=200, seed=7)
     headeval("calibrate", data, "--head", fitted, "-o", "one.json")
     assert headeval("calibrate", data, "--head", "one.json", "-o", "two.json").code == 0
-    history = json.loads((tmp_path / "two.json").read_text())["metrics"]["calibrations"]
+    history = json.loads((tmp_path / "two.json").read_text(encoding="utf-8"))["metrics"]["calibrations"]
     assert len(history) == 2
     assert history[1]["temperature"] == pytest.approx(1.0, abs=1e-9)
 
@@ -128,7 +132,7 @@ def test_a_csv_score_file_stays_csv_with_its_cells_untouched(headeval: Headeval,
     (tmp_path / "s.csv").write_text("\n".join(lines) + "\n")
     outcome = headeval("calibrate", "s.csv", "--prob", "p", "-o", "c.csv")
     assert outcome.code == 0, outcome.err
-    out = (tmp_path / "c.csv").read_text().splitlines()
+    out = (tmp_path / "c.csv").read_text(encoding="utf-8").splitlines()
     assert len(out) == 71
     for before, after in zip(lines[1:], out[1:], strict=True):
         assert [cell.strip('"') for cell in after.split(",")[:3]] == before.split(",")
@@ -219,3 +223,13 @@ def test_the_infinity_of_no_logit_never_reaches_a_file(headeval: Headeval, tmp_p
     headeval("calibrate", "scores.parquet", "--prob", "p")
     values = pq.read_table(tmp_path / "scores-calibrated.parquet")["calibrated_logit"].to_pylist()
     assert all(math.isfinite(value) for value in values)
+
+
+def test_newly_flagged_and_no_longer_flagged_are_not_confused(headeval: Headeval, tmp_path: Path) -> None:
+    # Negatives sit far below 0 and positives just below it: the intercept lifts positives over the threshold.
+    z = [-5.0, -4.0, -3.0, -1.2, -1.0, -0.8, -0.6, -0.4]
+    pq.write_table(pa.table({"z": z, "label": [0, 0, 1, 0, 1, 1, 1, 1]}), tmp_path / "s.parquet")
+    out = headeval("calibrate", "s.parquet", "--logit", "z", "--method", "platt").out
+    flags = pq.read_table(tmp_path / "s-calibrated.parquet")["calibrated_flagged"].to_pylist()
+    assert f"({sum(flags)} newly flagged, 0 no longer)" in out
+    assert sum(flags) > 0

@@ -28,7 +28,7 @@ def test_the_head_written_is_scikit_learns_optimum_on_unit_vectors(
 ) -> None:
     data = make_table()
     assert headeval("fit", data, "--l2", 2.5).code == 0
-    head = json.loads((tmp_path / "linear-head.json").read_text())
+    head = json.loads((tmp_path / "linear-head.json").read_text(encoding="utf-8"))
     units, y = units_and_labels(data)
     model = LogisticRegression(C=1 / 2.5, tol=1e-12, solver="newton-cholesky").fit(units, y)
     assert head["W"][0] == [0.0] * 4
@@ -45,7 +45,7 @@ def test_the_metrics_are_out_of_fold_and_stored_in_the_head(
     data = make_table()
     outcome = headeval("fit", data)
     assert "out-of-fold: 5 stratified folds" in outcome.out
-    evaluation = json.loads((tmp_path / "linear-head.json").read_text())["metrics"]["evaluation"]
+    evaluation = json.loads((tmp_path / "linear-head.json").read_text(encoding="utf-8"))["metrics"]["evaluation"]
     units, y = units_and_labels(data)
     folds = stratified_folds(y.astype(np.int64), 5, rng=np.random.default_rng(0))
     z = np.empty(len(y))
@@ -67,7 +67,7 @@ def test_folds_0_shows_no_metrics_and_says_so(
     assert outcome.code == 0
     assert "not judged" in outcome.out
     assert "AUC" not in outcome.out
-    assert "evaluation" not in json.loads((tmp_path / "linear-head.json").read_text())["metrics"]
+    assert "evaluation" not in json.loads((tmp_path / "linear-head.json").read_text(encoding="utf-8"))["metrics"]
 
 
 def test_eval_judges_on_the_other_file(headeval: Headeval, make_table: Callable[..., Path], tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_eval_judges_on_the_other_file(headeval: Headeval, make_table: Callable[
     outcome = headeval("fit", train, "--eval", other)
     assert outcome.code == 0, outcome.err
     assert "300 labelled rows of" in outcome.out
-    head = json.loads((tmp_path / "linear-head.json").read_text())
+    head = json.loads((tmp_path / "linear-head.json").read_text(encoding="utf-8"))
     units, y = units_and_labels(other)
     z = units @ np.array(head["W"][1]) + head["b"][1]
     assert head["metrics"]["evaluation"]["metrics"]["auc"] == pytest.approx(sk.roc_auc_score(y, z), abs=1e-12)
@@ -103,7 +103,7 @@ def test_weights_change_the_fit_and_are_named(
     data = make_table(importance=pa.array(weights))
     outcome = headeval("fit", data, "--weight", "importance")
     assert "the metrics count every row once" in outcome.out
-    head = json.loads((tmp_path / "linear-head.json").read_text())
+    head = json.loads((tmp_path / "linear-head.json").read_text(encoding="utf-8"))
     units, y = units_and_labels(data)
     model = LogisticRegression(C=1.0, tol=1e-12, solver="newton-cholesky").fit(units, y, sample_weight=weights)
     np.testing.assert_allclose(head["W"][1], model.coef_[0], atol=1e-7)
@@ -114,7 +114,7 @@ def test_the_embedding_model_comes_from_option_then_metadata_else_unspecified(
 ) -> None:
     def model_of(*arguments: object) -> str:
         outcome = headeval("fit", *arguments, "--force", "--folds", 0)
-        name = json.loads((tmp_path / "linear-head.json").read_text())["embedding_model"]
+        name = json.loads((tmp_path / "linear-head.json").read_text(encoding="utf-8"))["embedding_model"]
         assert ("no embedding model is named" in " ".join(outcome.out.split())) == (name == "unspecified")
         return str(name)
 
@@ -135,7 +135,7 @@ def test_drop_unlabelled_counts_what_it_leaves_out(
     assert "in 12 rows, the first 4, 14, 24, 34 and 44" in refused.err
     outcome = headeval("fit", data, "--drop-unlabelled")
     assert outcome.code == 0, outcome.err
-    fit = json.loads((tmp_path / "linear-head.json").read_text())["metrics"]["fit"]
+    fit = json.loads((tmp_path / "linear-head.json").read_text(encoding="utf-8"))["metrics"]["fit"]
     assert (fit["n"], fit["unlabelled_left_out"]) == (108, 12)
     assert "12" in outcome.out
 
@@ -146,10 +146,10 @@ def test_an_existing_head_is_kept_without_force(
     data, head = make_table(), tmp_path / "linear-head.json"
     head.write_text("mine")
     outcome = headeval("fit", data)
-    assert (outcome.code, head.read_text()) == (6, "mine")
+    assert (outcome.code, head.read_text(encoding="utf-8")) == (6, "mine")
     assert "--force" in outcome.err
     assert headeval("fit", data, "--force").code == 0
-    assert head.read_text() != "mine"
+    assert head.read_text(encoding="utf-8") != "mine"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,9 @@ def test_moderation_data_reach_the_published_level(headeval: Headeval, tmp_path:
     sample = Path(__file__).parents[2] / "sample_data"
     outcome = headeval("fit", *sorted(sample.glob("moderation_*.parquet")), "--quiet")
     assert outcome.code == 0, outcome.err
-    metrics = json.loads((tmp_path / "linear-head.json").read_text())["metrics"]["evaluation"]["metrics"]
+    metrics = json.loads((tmp_path / "linear-head.json").read_text(encoding="utf-8"))["metrics"]["evaluation"][
+        "metrics"
+    ]
     assert metrics["n"] == 1260
     assert metrics["auc"] == pytest.approx(0.881, abs=0.01)
     assert metrics["ap"] == pytest.approx(0.792, abs=0.015)

@@ -13,7 +13,7 @@ import pytest
 from sklearn import metrics as sk
 
 Headeval = Callable[..., Any]
-SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "report.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "report.schema.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -169,13 +169,13 @@ def test_the_rows_of_the_fit_are_called_in_sample_in_every_format(
 def test_html_is_one_page_with_the_same_numbers(headeval: Headeval, scores: Path, tmp_path: Path) -> None:
     outcome = headeval("report", scores, "--logit", "z", "--html", "page.html")
     assert outcome.code == 0, outcome.err
-    page = (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
     auc = f"{sk.roc_auc_score(*(pq.read_table(scores)[name].to_numpy() for name in ('label', 'z'))):.4f}"
     assert auc in page
     assert auc in outcome.out
     assert "://" not in page
     refused = headeval("report", scores, "--logit", "z", "--html", "page.html")
-    assert (refused.code, refused.out, (tmp_path / "page.html").read_text()) == (6, "", page)
+    assert (refused.code, refused.out, (tmp_path / "page.html").read_text(encoding="utf-8")) == (6, "", page)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_scores_are_what_another_program_computes_from_the_head_file(
     assert (outcome.code, outcome.out) == (0, "")
     scores = pq.read_table(tmp_path / "scores.parquet")
     assert scores.column_names == ["id", "label", "logit", "prob", "flagged"]
-    head = json.loads(fitted.read_text())
+    head = json.loads(fitted.read_text(encoding="utf-8"))
     for e, row in zip(pq.read_table(data)["embedding"].to_pylist(), scores.to_pylist(), strict=True):
         logit, prob, flagged = gateway(head, e)
         assert row["logit"] == pytest.approx(logit, abs=1e-12)

@@ -18,13 +18,12 @@ from headeval.core.calibration import (
     Binning,
     Convention,
     ReliabilityTable,
-    brier_score,
     ece,
-    log_loss,
-    log_loss_from_logits,
     reliability_bins,
     reliability_table,
 )
+from headeval.core.checks import FloatArray
+from headeval.core.proper_scores import brier_score, log_loss, log_loss_from_logits
 
 CONVENTIONS: list[Convention] = ["top-label", "top-label-left", "positive-class"]
 BINNINGS: list[Binning] = ["equal-width", "equal-mass"]
@@ -342,3 +341,31 @@ def test_log_loss_from_logits_does_not_overflow() -> None:
     assert log_loss_from_logits([1e308, 1e308, -1e308], [0, 0, 1]) == pytest.approx(1e308)
     assert log_loss_from_logits([1e4, -1e4], [0, 1]) == 1e4
     assert log_loss_from_logits([1e308, -1e308, 1e4], [1, 0, 1]) == 0.0
+
+
+def simulated_ece(p: FloatArray, convention: Convention, n_simulations: int, rng: np.random.Generator) -> float:
+    errors = [
+        reliability_table(p, (rng.random(p.size) < p).astype(int), convention=convention).ece
+        for _ in range(n_simulations)
+    ]
+    return float(np.mean(errors))
+
+
+@pytest.mark.parametrize("convention", ["top-label", "positive-class"])
+@pytest.mark.parametrize("n", [250, 4000])
+def test_the_noise_level_is_the_mean_error_of_calibrated_classifiers(convention: Convention, n: int) -> None:
+    rng = np.random.default_rng(n)
+    p = 1 / (1 + np.exp(-1.5 * rng.normal(size=n)))
+    noise = reliability_table(p, np.zeros(n, dtype=int), convention=convention).noise
+    # 400 simulations leave about 2 % of uncertainty; the normal approximation another few per cent.
+    assert noise == pytest.approx(simulated_ece(p, convention, 400, rng), rel=0.06)
+
+
+def test_certain_predictions_have_no_noise() -> None:
+    assert reliability_table([0.0, 1.0, 1.0], [0, 1, 0]).noise == 0.0
+
+
+def test_the_noise_of_one_bin_by_hand() -> None:
+    # 100 rows at ½ in one bin: √(2/π · 100/4) / 100.
+    table = reliability_table([0.5] * 100, [1, 0] * 50, convention="positive-class")
+    assert table.noise == pytest.approx(math.sqrt(2 / math.pi * 25) / 100, rel=1e-12)

@@ -8,15 +8,9 @@ import numpy as np
 import pytest
 
 from headeval.core import checks
-from headeval.core.calibration import (
-    brier_score,
-    ece,
-    log_loss,
-    log_loss_from_logits,
-    reliability_bins,
-    reliability_table,
-)
+from headeval.core.calibration import ece, reliability_bins, reliability_table
 from headeval.core.logistic import fit_logistic, logistic_predict_proba, logistic_regression_fit
+from headeval.core.proper_scores import brier_score, log_loss, log_loss_from_logits
 from headeval.core.ranking import average_precision, pr_curve, roc_auc, roc_curve
 from headeval.core.scaling import fit_platt_scaling, fit_temperature, fit_temperature_scaling
 from headeval.core.thresholds import ConfusionCounts, confusion_counts

@@ -11,9 +11,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-from headeval.core.calibration import brier_score, ece, reliability_table
+from headeval.core.calibration import ece, reliability_table
 from headeval.core.checks import FloatArray, IntArray
 from headeval.core.logistic import logistic_regression_fit
+from headeval.core.proper_scores import brier_score
 from headeval.core.ranking import average_precision, roc_auc
 from headeval.core.scaling import fit_temperature, fit_temperature_scaling
 from headeval.core.stable import sigmoid

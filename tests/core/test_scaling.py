@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy import optimize, special
 from sklearn.linear_model import LogisticRegression
 
-from headeval.core.calibration import brier_score, ece, log_loss_from_logits
+from headeval.core.calibration import ece
 from headeval.core.checks import FloatArray, IntArray
+from headeval.core.proper_scores import brier_score, log_loss_from_logits
 from headeval.core.ranking import roc_auc
 from headeval.core.scaling import (
     TEMPERATURE_BOUNDS,

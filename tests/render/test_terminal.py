@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 
 from headeval.core.logistic import fit_logistic
 from headeval.core.scaling import Scaling
-from headeval.core.thresholds import ConfusionCounts
+from headeval.core.thresholds import ConfusionCounts, DecisionChanges
 from headeval.evaluation import Evaluation, evaluate
 from headeval.printable import printable
 from headeval.render.bars import bar_text
@@ -47,7 +47,9 @@ def calibrated() -> CalibrationSummary:
     """Six rows at logits ±1 and ±0.1; a shift by 0.5 flags the row at -0.1."""
     logits, labels = np.array([1.0, 1.0, 0.1, -0.1, -1.0, -1.0]), [1, 1, 0, 1, 0, 0]
     before, after = evaluate(logits, labels, kind="logit"), evaluate(logits + 0.5, labels, kind="logit")
-    return CalibrationSummary({"head": "h.json"}, Scaling("platt", 1.0, 0.5, 0.4, 0.3), before, after, (0, 1))
+    return CalibrationSummary(
+        {"head": "h.json"}, Scaling("platt", 1.0, 0.5, 0.4, 0.3), before, after, DecisionChanges(1, 0)
+    )
 
 
 def test_eighty_columns_are_enough(
@@ -253,7 +255,7 @@ def test_a_calibration_shows_both_sides_as_in_sample(calibrated: CalibrationSumm
 def test_a_temperature_is_called_by_what_it_corrects(calibrated: CalibrationSummary) -> None:
     for slope, word in ((0.5, "T = 2.0000: the logits were overconfident"), (2.0, "T = 0.5000: the logits were under")):
         scaling = Scaling("temperature", slope, 0.0, 0.4, 0.3)
-        summary = CalibrationSummary({}, scaling, calibrated.before, calibrated.after, (3, 4))
+        summary = CalibrationSummary({}, scaling, calibrated.before, calibrated.after, DecisionChanges(4, 3))
         text = shown(render_calibration(summary))
         assert word in text
         assert "decisions changed: 7 (4 newly flagged, 3 no longer)" in text

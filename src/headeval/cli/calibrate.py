@@ -92,6 +92,8 @@ def _summary(
     logits: "FloatArray", subject: "Subject", scaling: "Scaling", data: list[str], target: Path
 ) -> "CalibrationSummary":
     from headeval.cli.rows import data_provenance
+    from headeval.core.stable import sigmoid
+    from headeval.core.thresholds import decision_changes
     from headeval.evaluation import evaluate
     from headeval.report import CalibrationSummary
 
@@ -108,7 +110,7 @@ def _summary(
         scaling=scaling,
         before=before,
         after=after,
-        decisions_changed=subject.decisions_changed(logits, scaling.apply(logits)),
+        changes=decision_changes(sigmoid(logits), sigmoid(scaling.apply(logits)), threshold=subject.threshold),
         notes=subject.notes,
     )
 
@@ -127,7 +129,7 @@ def _write_head(
         calibrated = head.with_temperature(scaling.temperature)
     else:
         calibrated = head.with_platt(scaling.slope, scaling.intercept)
-    history = calibration_history(head.metrics, rows_used(subject.examples), scaling, summary.decisions_changed)
+    history = calibration_history(head.metrics, rows_used(subject.examples), scaling, summary.changes)
     write_head(dataclasses.replace(calibrated, metrics=history), target, force=force)
 
 

@@ -130,8 +130,9 @@ def _head_provenance(
     head: "LinearHead", examples: "Examples", l2: float, weight: str | None, output: Path
 ) -> dict[str, object]:
     n, positives = len(examples.labels), int(examples.labels.sum())
+    negative, positive = examples.classes
     provenance: dict[str, object] = {
-        "rows": f"{n:,}: {n - positives:,} {examples.classes[0]}, {positives:,} {examples.classes[1]} (flagged class)",
+        "fitted on": f"{n:,} rows: {positives:,} {positive} (flagged class), {n - positives:,} {negative}",
         "embedding model": f"{head.embedding_model} ({head.dim} dimensions)",
         "l2": l2,
     }

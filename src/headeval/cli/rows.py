@@ -9,7 +9,6 @@ import numpy as np
 
 from headeval.cli.console import progress
 from headeval.core.checks import FloatArray, IntArray
-from headeval.core.stable import sigmoid
 from headeval.errors import HeadError, UsageError
 from headeval.evaluation import Evaluation, ScoreKind, evaluate
 from headeval.files.examples import Examples, read_examples, require_both_classes
@@ -88,11 +87,6 @@ class Subject:
             classes=self.examples.classes,
             **options,
         )
-
-    def decisions_changed(self, before: FloatArray, after: FloatArray) -> tuple[int, int]:
-        """Return how many rows other logits newly flag, and how many they flag no longer."""
-        was, now = (sigmoid(z) >= self.threshold for z in (before, after))
-        return int(np.count_nonzero(now & ~was)), int(np.count_nonzero(was & ~now))
 
 
 def read_training_rows(

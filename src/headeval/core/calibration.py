@@ -1,4 +1,4 @@
-"""When the classifier says 0.9, is it right 90 % of the time: reliability bins, calibration errors, proper scores.
+"""When the classifier says 0.9, is it right 90 % of the time: reliability bins and calibration errors.
 
 Three conventions of the expected calibration error are in use; each is reached by name only.
 
@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from headeval.core import checks
 from headeval.core.checks import FloatArray, IntArray
-from headeval.core.stable import softplus
 
 Convention = Literal["top-label", "top-label-left", "positive-class"]
 Binning = Literal["equal-width", "equal-mass"]
@@ -38,6 +37,7 @@ class ReliabilityTable:
     accuracy : (B,) share correct (positive-class: share of positives), 0.0 in an empty bin.
     ece : Σ (counts/n)·|accuracy − confidence|.
     mce : the largest |accuracy − confidence| of a bin that is not empty.
+    noise : about the ECE that a perfectly calibrated classifier would show on rows of these confidences.
     """
 
     convention: Convention
@@ -49,6 +49,7 @@ class ReliabilityTable:
     accuracy: FloatArray
     ece: float
     mce: float
+    noise: float
 
     @property
     def n_bins(self) -> int:
@@ -169,77 +170,6 @@ def ece(probs: ArrayLike, labels: ArrayLike, n_bins: int = 15) -> float:
     return reliability_table(probs, labels, convention="top-label", n_bins=n_bins).ece
 
 
-def brier_score(probs: ArrayLike, labels: ArrayLike) -> float:
-    """Return the mean of (p − y)²: 0 is perfect, ¼ is what a constant ½ scores.
-
-    Parameters
-    ----------
-    probs : (n,) probability of class 1, n ≥ 1.
-    labels : (n,) in {0, 1}.
-
-    References
-    ----------
-    Brier, Verification of forecasts expressed in terms of probability, Monthly Weather Review 78 (1950),
-    in the form with one term a row.
-
-    Examples
-    --------
-    >>> brier_score([0.5, 1.0], [1, 1])
-    0.125
-    """
-    p, y = _binary(probs, labels)
-    return float(np.mean(np.square(p - y)))
-
-
-def log_loss(probs: ArrayLike, labels: ArrayLike) -> float:
-    """Return the mean of −log(probability of the true class), in nats; infinite where one is 0.
-
-    Where logits are known, `log_loss_from_logits` is exact also where the probability rounds to 0 or 1.
-
-    Parameters
-    ----------
-    probs : (n,) probability of class 1, n ≥ 1.
-    labels : (n,) in {0, 1}.
-
-    Examples
-    --------
-    >>> round(log_loss([0.5, 0.5], [1, 0]), 4), log_loss([0.0], [1])
-    (0.6931, inf)
-    """
-    p, y = _binary(probs, labels)
-    with np.errstate(divide="ignore"):
-        return float(-np.mean(np.where(y == 1, np.log(p), np.log1p(-p))))
-
-
-def log_loss_from_logits(logits: ArrayLike, labels: ArrayLike) -> float:
-    """Return the mean of −log(probability of the true class), in nats, for p = sigmoid(logit).
-
-    Parameters
-    ----------
-    logits : (n,) finite, n ≥ 1.
-    labels : (n,) in {0, 1}.
-
-    Examples
-    --------
-    >>> log_loss_from_logits([1000.0, -1000.0], [1, 1])
-    500.0
-    """
-    z = checks.finite_array("logits", logits, ndim=1)
-    y = checks.binary_labels(labels, n=z.shape[0])
-    if not z.size:
-        raise ValueError("logits must hold at least one row")
-    # Divided before they are added: the sum of logits near the largest float would overflow.
-    return float(np.sum(softplus(np.where(y == 1, -z, z)) / z.size))
-
-
-def _binary(probs: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, IntArray]:
-    p = checks.probabilities("probs", probs)
-    y = checks.binary_labels(labels, n=p.shape[0])
-    if not p.size:
-        raise ValueError("probs must hold at least one row")
-    return p, y
-
-
 def _confidence(probs: ArrayLike, labels: ArrayLike, convention: Convention) -> tuple[FloatArray, IntArray]:
     """Return the confidence of each row and whether it was borne out."""
     p = checks.probabilities("probs", probs, ndim=(1, 2) if convention == "top-label" else (1,))
@@ -294,4 +224,13 @@ def _table(
         accuracy=mean_accuracy,
         ece=float(counts @ gap) / max(n, 1),
         mce=float(gap[counts > 0].max(initial=0.0)),
+        noise=_noise(index, confidence, n_bins),
     )
+
+
+def _noise(index: IntArray, confidence: FloatArray, n_bins: int) -> float:
+    """Expected ECE when each row is right with probability c, independently of the others."""
+    # The number of rows right in a bin then has the variance Σ c(1 − c), and its distance from the mean is
+    # about that of a normal variable, √(2/π) standard deviations; in bins of very few rows it is a little more.
+    variance = np.bincount(index, weights=confidence * (1.0 - confidence), minlength=n_bins)
+    return float(np.sqrt(2.0 / np.pi * variance).sum() / max(confidence.shape[0], 1))

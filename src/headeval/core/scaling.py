@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headeval.core import checks
-from headeval.core.calibration import log_loss_from_logits
 from headeval.core.checks import FloatArray, IntArray
 from headeval.core.logistic import fit_logistic
+from headeval.core.proper_scores import log_loss_from_logits
 from headeval.core.stable import softmax
 
 Method = Literal["temperature", "platt"]

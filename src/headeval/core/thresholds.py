@@ -130,5 +130,42 @@ def confusion_counts(scores: ArrayLike, labels: ArrayLike, *, threshold: float) 
     )
 
 
+@dataclass(frozen=True, slots=True)
+class DecisionChanges:
+    """Rows that other scores decide otherwise at the same threshold.
+
+    Attributes
+    ----------
+    newly_flagged, no_longer_flagged : rows ≥ 0.
+    """
+
+    newly_flagged: int
+    no_longer_flagged: int
+
+
+def decision_changes(before: ArrayLike, after: ArrayLike, *, threshold: float) -> DecisionChanges:
+    """Count the rows whose decision, score ≥ `threshold`, changes between two sets of scores.
+
+    Parameters
+    ----------
+    before, after : (n,) finite scores of the same rows.
+
+    Raises
+    ------
+    ValueError
+        When the lengths differ or a score is not finite.
+
+    Examples
+    --------
+    >>> decision_changes([0.4, 0.6, 0.7], [0.5, 0.3, 0.8], threshold=0.5)
+    DecisionChanges(newly_flagged=1, no_longer_flagged=1)
+    """
+    was = checks.finite_array("before", before, ndim=1) >= threshold
+    now = checks.finite_array("after", after, ndim=1) >= threshold
+    if was.shape != now.shape:
+        raise ValueError(f"before and after must have the same length, got {was.shape[0]} and {now.shape[0]}")
+    return DecisionChanges(int(np.count_nonzero(now & ~was)), int(np.count_nonzero(was & ~now)))
+
+
 def _quotient(numerator: float, denominator: float) -> float | None:
     return numerator / denominator if denominator else None

@@ -3,8 +3,6 @@
 import dataclasses
 import json
 import math
-import re
-import unicodedata
 from typing import Any
 
 from headeval._version import __version__
@@ -15,9 +13,6 @@ from headeval.requirements import Decision
 
 FORMAT = "headeval-report"
 VERSION = 1
-
-_NOT_PLAIN = re.compile(r"[^\n -~]")
-_ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def report_document(report: Report) -> dict[str, Any]:
@@ -75,7 +70,7 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def to_json(document: Any) -> str:
-    r"""Return `document` as indented JSON that is safe to show: characters a terminal obeys are escaped.
+    r"""Return `document` as indented JSON in plain ASCII: safe to show, and the same bytes in every encoding.
 
     Raises
     ------
@@ -86,17 +81,11 @@ def to_json(document: Any) -> str:
     --------
     >>> print(to_json({"class": "säfe\x9b\ud800"}), end="")
     {
-      "class": "säfe\u009b\ud800"
+      "class": "s\u00e4fe\u009b\ud800"
     }
     """
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    return _NOT_PLAIN.sub(_escape, text) + "\n"
-
-
-def _escape(match: re.Match[str]) -> str:
-    """Outside of strings JSON is plain ASCII, so whatever matches stands in a string."""
-    char = match[0]
-    return json.dumps(char)[1:-1] if unicodedata.category(char) in _ESCAPED_CATEGORIES else char
+    # DEL is the one control character that ASCII-only JSON leaves as it is.
+    return json.dumps(document, indent=2, allow_nan=False).replace("\x7f", "\\u007f") + "\n"
 
 
 def _finite(value: float | None) -> float | None:
@@ -115,6 +104,7 @@ def _calibration(table: ReliabilityTable) -> dict[str, Any]:
         "closed": "left" if table.convention == "top-label-left" else "right",
         "ece": table.ece,
         "mce": table.mce,
+        "ece_if_calibrated": table.noise,
     }
 
 

@@ -117,9 +117,10 @@ def _ranking(evaluation: Evaluation) -> Section:
 
 
 def _calibration(evaluation: Evaluation) -> Section:
-    columns = (Column("convention"), Column("bins"), Column("ECE", numeric=True), Column("MCE", numeric=True))
+    headings = ("ECE", "if calibrated", "MCE")
+    columns = (Column("convention"), Column("bins"), *(Column(heading, numeric=True) for heading in headings))
     errors = tuple(
-        (table.convention, convention_bins(table), number(table.ece), number(table.mce))
+        (table.convention, convention_bins(table), number(table.ece), f"~{number(table.noise, 2)}", number(table.mce))
         for table in evaluation.calibration
     )
     scores = [
@@ -130,7 +131,10 @@ def _calibration(evaluation: Evaluation) -> Section:
     return Section(
         "Calibration",
         (Grid("calibration errors", columns, errors), _measures("proper scores", scores)),
-        footnotes=tuple(_question(table.convention, evaluation) for table in evaluation.calibration),
+        footnotes=(
+            *(_question(table.convention, evaluation) for table in evaluation.calibration),
+            "if calibrated: what a perfectly calibrated head shows by chance on such rows",
+        ),
     )
 
 

@@ -164,9 +164,7 @@ def _slice_section(column: str, parts: list[Slice]) -> Section:
         rows.append(tuple(cells))
     footnotes = [f"{NOTHING} undefined ({', '.join(names)}): {reason}" for reason, names in missing.items()]
     if any_few:
-        footnotes.append(
-            f"* few rows: fewer than {FEW_ROWS}, or fewer than {FEW_OF_A_CLASS} of either class; rates are rough"
-        )
+        footnotes.append(f"* few rows: fewer than {FEW_ROWS}, or 1 to {FEW_OF_A_CLASS - 1} of a class; rates are rough")
     grid = Grid(
         f"slices by {printable(column)}",
         tuple(Column(heading, numeric=index > 0) for index, heading in enumerate(columns)),
@@ -178,7 +176,7 @@ def _slice_section(column: str, parts: list[Slice]) -> Section:
 
 def _few(evaluation: Evaluation) -> bool:
     counts = evaluation.counts
-    return counts.n < FEW_ROWS or min(counts.positives, counts.negatives) < FEW_OF_A_CLASS
+    return counts.n < FEW_ROWS or any(0 < rows < FEW_OF_A_CLASS for rows in (counts.positives, counts.negatives))
 
 
 def _value(value: object) -> str:

@@ -77,7 +77,7 @@ def scaling_story(scaling: Scaling) -> str:
 
 def _before_and_after(summary: CalibrationSummary) -> Section:
     before, after = summary.before, summary.after
-    newly_passed, newly_flagged = summary.decisions_changed
+    newly_flagged, no_longer = summary.changes.newly_flagged, summary.changes.no_longer_flagged
     columns = (Column("measure"), Column("before", numeric=True), Column("after", numeric=True))
     rows = (
         *_both(before, after, ("log_loss", "brier")),
@@ -86,8 +86,8 @@ def _before_and_after(summary: CalibrationSummary) -> Section:
         *_both(before, after, ("accuracy", "recall", "fpr"), f" at {exact(after.threshold)}"),
     )
     changed = (
-        f"decisions changed: {count(newly_passed + newly_flagged)} "
-        f"({count(newly_flagged)} newly flagged, {count(newly_passed)} no longer)"
+        f"decisions changed: {count(newly_flagged + no_longer)} "
+        f"({count(newly_flagged)} newly flagged, {count(no_longer)} no longer)"
     )
     return Section(
         "Before and after, on the rows the calibration was fitted on",
