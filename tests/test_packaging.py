@@ -138,7 +138,15 @@ def test_sdist_holds_what_its_tests_need(built: Path) -> None:
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
-    wanted = {"pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "tests/documents.py", "sample_data/scores.csv"}
+    wanted = {
+        "pyproject.toml",
+        "README.md",
+        "CHANGELOG.md",
+        "LICENSE",
+        "tests/documents.py",
+        "sample_data/scores.csv",
+        ".ci/run",
+    }
     assert names >= wanted | {f"schemas/{schema.name}" for schema in (ROOT / "schemas").glob("*.json")}
 
 

@@ -9,6 +9,8 @@ from headeval.core.newton import LogisticFit
 from headeval.core.scaling import Scaling
 from headeval.core.thresholds import DecisionChanges
 
+UNKNOWN_USE = "unknown"
+
 
 @dataclass(frozen=True, slots=True)
 class RowsUsed:
@@ -94,14 +96,17 @@ def calibration_history(
 
 
 def use_of_rows(history: Mapping[str, Any], fingerprint: str) -> str | None:
-    """Return "fitted" or "calibrated" when the head used exactly these rows for that, else None.
+    """Return what the head used exactly these rows for: "fitted", "calibrated", or None for neither.
 
-    A head from another program has no such history; nothing is known then.
+    A head without a history, from another program or freshly built, gives `UNKNOWN_USE`. A part of the rows, or
+    more than them, has another fingerprint and is not recognised.
     """
     fit, calibrations = history.get("fit"), history.get("calibrations")
-    if isinstance(fit, Mapping) and fit.get("data_fingerprint") == fingerprint:
+    if not isinstance(fit, Mapping) or not isinstance(fit.get("data_fingerprint"), str):
+        fit = None
+    if fit is not None and fit["data_fingerprint"] == fingerprint:
         return "fitted"
     for entry in calibrations if isinstance(calibrations, list) else []:
         if isinstance(entry, Mapping) and entry.get("data_fingerprint") == fingerprint:
             return "calibrated"
-    return None
+    return UNKNOWN_USE if fit is None else None

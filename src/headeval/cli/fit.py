@@ -116,7 +116,8 @@ def _held_out(
         subject = read_subject(open_tables(eval_data), head_source(head, "the fitted head"), columns, quiet=quiet)
         same = subject.examples.fingerprint == examples.fingerprint
         warning = "IN-SAMPLE, the very rows of the fit: " if same else ""
-        return f"{warning}{subject.how} of {', '.join(eval_data)}", subject.evaluate()
+        count = f"{len(subject.labels):,} labelled rows of {', '.join(eval_data)}"
+        return f"{warning}{count}", subject.evaluate()
     if training.out_of_fold is None:
         return "not judged: --folds 0 skips the out-of-fold metrics", None
     grouped = f", whole groups of {group}" if group else ""

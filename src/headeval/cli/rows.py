@@ -16,7 +16,7 @@ from headeval.files.heads import check_embedding_model, read_head
 from headeval.files.scores import DeclaredScores, declared_scores
 from headeval.files.tables import Tables, open_tables
 from headeval.head import LinearHead
-from headeval.head_history import RowsUsed, use_of_rows
+from headeval.head_history import UNKNOWN_USE, RowsUsed, use_of_rows
 from headeval.printable import listed, printable
 
 DEFAULT_THRESHOLD = 0.5
@@ -222,9 +222,13 @@ def _threshold(source: Source, option: float | None) -> tuple[float, str]:
 def _which_rows(examples: Examples, source: Source) -> tuple[str, tuple[str, ...]]:
     """Say in words which rows are judged; rows that made the head are never judged silently."""
     count = f"{len(examples.labels):,} labelled rows"
-    use = use_of_rows(source.head.metrics, examples.fingerprint) if source.head else None
+    if source.head is None:
+        return f"{count}, scored by column {source.name}", ()
+    use = use_of_rows(source.head.metrics, examples.fingerprint)
     if use is None:
-        return count, ()
+        return f"{count}; not the set of rows that the head says it was fitted or calibrated on", ()
+    if use == UNKNOWN_USE:
+        return f"{count}; the head does not say which rows it was fitted on", ()
     return (
         f"IN-SAMPLE: the very {count} the head was {use} on",
         (f"in-sample: the head was {use} on these very rows, so the numbers flatter it; judge it on other rows",),

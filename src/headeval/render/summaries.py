@@ -18,7 +18,9 @@ IN_SAMPLE = (
 def fit_sheet(summary: FitSummary) -> Sheet:
     """Lay out a fit; its evaluation stands under the words that say which rows it is on."""
     evaluation = summary.evaluation
-    rows = () if evaluation is None else (("rows judged", rows_line(evaluation)),)
+    # Out of fold the rows judged are the rows of the fit, which the provenance counts already.
+    elsewhere = evaluation is not None and not summary.how.startswith("out-of-fold")
+    rows = (("rows judged", rows_line(evaluation)),) if evaluation is not None and elsewhere else ()
     return Sheet(
         title="headeval fit",
         provenance=(*provenance_lines(summary.provenance), ("fit", fit_story(summary.story)), *rows),
@@ -38,10 +40,11 @@ def fit_story(story: LogisticFit) -> str:
     --------
     >>> from headeval.core.logistic import fit_logistic
     >>> fit_story(fit_logistic([[0.0]], [1], l2=1.0, fit_intercept=False))
-    'converged in 1 Newton step, ‖g‖∞ 0'
+    'converged in 1 Newton step, ‖g‖∞ < 1e-12'
     """
     steps = f"{count(story.steps)} Newton {'step' if story.steps == 1 else 'steps'}, "
-    gradient = f"‖g‖∞ {scientific(story.gradient_norm)}"
+    # Below this the digits are rounding noise, which another machine rounds otherwise.
+    gradient = f"‖g‖∞ {scientific(story.gradient_norm)}" if story.gradient_norm >= 1e-12 else "‖g‖∞ < 1e-12"
     if story.converged:
         return f"converged in {steps}{gradient}"
     return f"NOT CONVERGED after {steps}{gradient}: {story.reason.value}"
