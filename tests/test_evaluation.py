@@ -156,3 +156,19 @@ def test_a_broken_contract_is_a_value_error(
 def test_the_names_that_requirements_rely_on_are_there() -> None:
     fixed = "auc ap ece mce brier log_loss accuracy precision recall specificity fpr f1 prevalence n"
     assert set(fixed.split()) <= set(METRICS)
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "kind", "words"),
+    [
+        ([0.01, 0.02, 0.03, 0.09], [0, 0, 0, 1], "prob", "fall into one bin"),
+        ([0.1, 0.6, 0.9], [1, 0, 0], "prob", "worse than chance"),
+        ([0.1, 0.6, 0.9], [0, 1, 1], "logit", "are they probabilities"),
+        ([0.6, 0.7], [0, 1], "prob", "every row is flagged"),
+    ],
+)
+def test_what_would_be_misread_is_noted(scores: list[float], labels: list[int], kind: str, words: str) -> None:
+    notes = evaluate(scores, labels, kind=kind).notes  # type: ignore[arg-type]
+    assert any(words in note for note in notes)
+    tame = evaluate([-2.0, 0.3, 1.5], [0, 0, 1], kind="logit").notes
+    assert not any(words in note for note in tame)

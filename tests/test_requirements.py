@@ -33,7 +33,7 @@ def test_the_bound_itself_meets_only_the_operators_with_equality(text: str, expe
     assert decide(parse_requirement(text), EVALUATION).verdict is expected
 
 
-@pytest.mark.parametrize("text", ["precision>=0", "precision<=1", "precision>-1", "auc<=1", "ap>=0"])
+@pytest.mark.parametrize("text", ["precision>=0", "precision<=1", "precision>0", "auc<=1", "ap>=0"])
 def test_an_undefined_metric_never_passes_whatever_the_direction(text: str) -> None:
     nothing_flagged_one_class = evaluate([0.1, 0.2], [0, 0], kind="prob")
     decision = decide(parse_requirement(text), nothing_flagged_one_class)
@@ -64,3 +64,28 @@ def test_an_unknown_metric_lists_the_known_ones_and_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean recall") as error:
         parse_requirement("recal>=0.9")
     assert all(name in str(error.value) for name in METRICS)
+
+
+@pytest.mark.parametrize("text", ["fpr<=5", "brier<90", "recall>=-1", "auc>-0.001", "ece<=1.0001"])
+def test_a_gate_that_nothing_can_fail_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"always met.*5 % is 0\.05"):
+        parse_requirement(text)
+
+
+@pytest.mark.parametrize("text", ["auc>=1.1", "recall>=80", "log_loss<=5", "n>=-1", "fpr<=1"])
+def test_a_gate_that_cannot_be_met_or_is_not_a_share_stands(text: str) -> None:
+    assert parse_requirement(text).metric in text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("auc", "put it in quotes"),  # the shell took '>=0.9' for a redirection
+        ("recall>=80%", "80% is 0.8"),
+        ("AUC>=0.9", "did you mean auc"),
+        ("ece-positive-class<=0.1", "did you mean ece_positive_class"),
+    ],
+)
+def test_common_slips_are_answered_with_the_way_out(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_requirement(text)

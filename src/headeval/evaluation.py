@@ -51,6 +51,11 @@ class MetricInfo:
     group: str
     what: str
 
+    @property
+    def is_share(self) -> bool:
+        """Whether the metric lies between 0 and 1."""
+        return self.name not in {"n", "log_loss"}
+
 
 def _metric(title: str, group: str, what: str) -> Any:
     return field(metadata={"title": title, "group": group, "what": what})
@@ -151,15 +156,16 @@ def evaluate(
         for convention in _conventions(ece_convention)
     )
     positive_class = next(table for table in tables if table.convention == "positive-class")
+    ranking = _ranking(s, y, counts)
     return Evaluation(
         classes=classes,
         threshold=threshold,
         counts=counts,
         calibration=tables,
-        notes=_notes(s, p, kind),
+        notes=_notes(s, p, kind, counts, positive_class) + _worse_than_chance(ranking["auc"]),
         n=Metric(float(counts.n)),
         prevalence=Metric(counts.positives / counts.n),
-        **_ranking(s, y, counts),
+        **ranking,
         ece=Metric(tables[0].ece),
         mce=Metric(tables[0].mce),
         ece_positive_class=Metric(positive_class.ece),
@@ -197,6 +203,12 @@ def _ranking(s: FloatArray, y: IntArray, counts: ConfusionCounts) -> dict[str, M
     return {"auc": Metric(roc_auc(s, y)), "ap": Metric(average_precision(s, y))}
 
 
+def _worse_than_chance(auc: Metric) -> tuple[str, ...]:
+    if auc.value is None or auc.value >= 0.5:
+        return ()
+    return ("the scores rank worse than chance (AUC below 0.5): is the positive class the right one?",)
+
+
 def _log_loss(s: FloatArray, y: IntArray, kind: ScoreKind) -> Metric:
     if kind == "logit":
         return Metric(log_loss_from_logits(s, y))
@@ -220,7 +232,10 @@ def _decision(counts: ConfusionCounts) -> dict[str, Metric]:
     return {name: Metric(value, undefined[name] if value is None else "") for name, value in values.items()}
 
 
-def _notes(s: FloatArray, p: FloatArray, kind: ScoreKind) -> tuple[str, ...]:
+def _notes(
+    s: FloatArray, p: FloatArray, kind: ScoreKind, counts: ConfusionCounts, table: ReliabilityTable
+) -> tuple[str, ...]:
+    """Return what would otherwise be misread; each is decided by the numbers alone."""
     notes = []
     if kind == "logit":
         lost = np.unique(s).size - np.unique(p).size
@@ -229,6 +244,15 @@ def _notes(s: FloatArray, p: FloatArray, kind: ScoreKind) -> tuple[str, ...]:
                 f"{lost} distinct logits share a probability with another (float saturation); "
                 "the ranking metrics use the logits"
             )
+        if s[0] >= 0 and s[-1] <= 1:
+            notes.append("all logits lie between 0 and 1: are they probabilities?")
+    if table.binning == "equal-width" and np.count_nonzero(table.counts) == 1 and np.unique(p).size > 1:
+        notes.append(
+            "all probabilities fall into one bin, where ECE only compares their mean with the prevalence; "
+            "--binning equal-mass divides them"
+        )
+    if counts.flagged == counts.n:
+        notes.append("every row is flagged at this threshold")
     return tuple(notes)
 
 

@@ -1,7 +1,7 @@
 """The records that commands hand to the renderers: an Evaluation with where it comes from and what was asked of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from headeval.core.newton import LogisticFit
@@ -32,7 +32,8 @@ class Report:
     Attributes
     ----------
     provenance : what was judged on what; JSON-able values in the order shown.
-    how : which rows the numbers come from, in words; where it begins with "in-sample" it is shown as a caution.
+    how : which rows the numbers come from, in words.
+    in_sample : "fitted" or "calibrated" when the head used these very rows for that, which is shown as a caution.
     decisions : one a requirement, in the order asked.
     notes : sentences a reader must not miss, beside those of the evaluation.
     """
@@ -43,6 +44,7 @@ class Report:
     slices: tuple[Slice, ...] = ()
     decisions: tuple[Decision, ...] = ()
     notes: tuple[str, ...] = ()
+    in_sample: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -58,13 +60,15 @@ class FitSummary:
     ----------
     evaluation : out-of-fold or from an evaluation file; None when skipped.
     how : which rows the evaluation comes from, in words.
+    in_sample : whether the evaluation file holds the very rows of the fit, which is shown as a caution.
     """
 
     provenance: Mapping[str, Any]
     story: LogisticFit
     how: str
     evaluation: Evaluation | None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    in_sample: bool = False
 
 
 @dataclass(frozen=True, slots=True)

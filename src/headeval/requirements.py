@@ -18,7 +18,8 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_FORM = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(>=|<=|>|<)\s*(\S+)\s*")
+_FORM = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]*)\s*(>=|<=|>|<)\s*(\S+)\s*")
+_PER_CENT = re.compile(r"\d+(\.\d+)?%")
 
 
 class Verdict(Enum):
@@ -79,10 +80,13 @@ def parse_requirement(text: str) -> Requirement:
     """
     match = _FORM.fullmatch(text)
     if not match:
-        raise UsageError(f"--require {quoted(text)} is not METRIC>=NUMBER (or <=, >, <), for example 'auc>=0.95'")
+        quotes = "; put it in quotes, or the shell takes > and < for itself" if text.strip() in METRICS else ""
+        raise UsageError(
+            f"--require {quoted(text)} is not METRIC>=NUMBER (or <=, >, <), for example 'auc>=0.95'{quotes}"
+        )
     metric, comparison, number = match.groups()
     if metric not in METRICS:
-        close = difflib.get_close_matches(metric, METRICS, n=1)
+        close = difflib.get_close_matches(metric.lower().replace("-", "_"), METRICS, n=1)
         hint = f" (did you mean {close[0]}?)" if close else ""
         raise UsageError(
             f"--require {quoted(text)}: unknown metric {quoted(metric)}{hint}; known: {', '.join(METRICS)}"
@@ -92,7 +96,11 @@ def parse_requirement(text: str) -> Requirement:
     except ValueError:
         bound = math.nan
     if not math.isfinite(bound):
-        raise UsageError(f"--require {quoted(text)}: {quoted(number)} is not a finite number")
+        hint = f"; {number} is {float(number[:-1]) / 100:g}" if _PER_CENT.fullmatch(number) else ""
+        raise UsageError(f"--require {quoted(text)}: {quoted(number)} is not a finite number{hint}")
+    if METRICS[metric].is_share and (bound > 1 if comparison[0] == "<" else bound < 0):
+        # A gate that nothing can fail is a slip of the pen, most often 5 for 5 %.
+        raise UsageError(f"--require {quoted(text)} is always met: {metric} lies between 0 and 1 (5 % is 0.05)")
     return Requirement(metric, comparison, bound)
 
 

@@ -62,9 +62,9 @@ def test_the_threshold_comes_from_the_head_unless_the_option_says_otherwise(
     headeval("fit", data, "--threshold", 0.31, "-o", "strict.json")
     test = make_table("test.parquet", seed=1)
     by_head = document(headeval("report", test, "--head", "strict.json", "--format", "json"))
-    assert (by_head["threshold"], by_head["provenance"]["threshold from"]) == (0.31, "head")
+    assert (by_head["threshold"], by_head["provenance"]["threshold_from"]) == (0.31, "head")
     by_option = document(headeval("report", test, "--head", "strict.json", "--threshold", 0.7, "--format", "json"))
-    assert (by_option["threshold"], by_option["provenance"]["threshold from"]) == (0.7, "option")
+    assert (by_option["threshold"], by_option["provenance"]["threshold_from"]) == (0.7, "option")
     assert by_option["counts"]["true_positives"] < by_head["counts"]["true_positives"]
 
 

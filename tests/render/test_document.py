@@ -132,16 +132,16 @@ def test_an_infinite_log_loss_is_null_and_called_infinite() -> None:
 def test_empty_bins_have_no_confidence() -> None:
     document = evaluation_document(evaluate([0.95, 0.05], [1, 0], kind="prob", n_bins=2))
     assert document["reliability"] == [
-        {"lower": 0.0, "upper": 0.5, "count": 1, "confidence": 0.05, "accuracy": 0.0},
-        {"lower": 0.5, "upper": 1.0, "count": 1, "confidence": 0.95, "accuracy": 1.0},
+        {"lower": 0.0, "upper": 0.5, "count": 1, "mean_prob": 0.05, "share_positive": 0.0},
+        {"lower": 0.5, "upper": 1.0, "count": 1, "mean_prob": 0.95, "share_positive": 1.0},
     ]
     document = evaluation_document(evaluate([0.95], [1], kind="prob", n_bins=2))
     assert document["reliability"][0] == {
         "lower": 0.0,
         "upper": 0.5,
         "count": 0,
-        "confidence": None,
-        "accuracy": None,
+        "mean_prob": None,
+        "share_positive": None,
     }
 
 

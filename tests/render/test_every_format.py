@@ -150,7 +150,9 @@ def test_a_value_that_rounds_to_its_bound_shows_why_it_failed(render: Callable[[
 
 @pytest.mark.parametrize("render", [terminal, render_markdown, render_page])
 def test_numbers_on_seen_rows_carry_a_caution(render: Callable[[Report], str], report: Report) -> None:
-    seen = Report(report.provenance, "in-sample: the head was fitted on these rows", report.evaluation)
+    seen = Report(
+        report.provenance, "in-sample: the head was fitted on these rows", report.evaluation, in_sample="fitted"
+    )
     assert "caution" in render(seen).casefold()
     assert "caution" not in render(report).replace('class="caution"', "").replace(".caution", "").casefold()
 
@@ -165,8 +167,8 @@ def test_few_rows_are_called_rough(render: Callable[[Report], str]) -> None:
 
 @pytest.mark.parametrize("render", [terminal, render_markdown, render_page])
 def test_a_threshold_is_never_rounded(render: Callable[[Report], str]) -> None:
-    evaluation = evaluate([0.9, 0.1], [1, 0], kind="prob", threshold=0.30000000000000004)
-    assert "flagged when P(1) ≥ 0.30000000000000004" in render(Report({}, "held-out", evaluation))
+    evaluation = evaluate([0.9, 0.1], [1, 0], kind="prob", threshold=0.30000000000000004, classes=("safe", "unsafe"))
+    assert "flagged when P(unsafe) ≥ 0.30000000000000004" in render(Report({}, "held-out", evaluation))
 
 
 @pytest.mark.parametrize(

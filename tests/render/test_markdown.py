@@ -83,8 +83,8 @@ def test_without_requirements_the_heading_claims_nothing(report: Report) -> None
 
 
 def test_seen_rows_are_an_alert(report: Report) -> None:
-    text = render_markdown(Report({}, "in-sample: fitted on these", report.evaluation))
-    assert "> [!CAUTION]\n> in-sample: fitted on these\n" in text
+    text = render_markdown(Report({}, "IN-SAMPLE: fitted on these", report.evaluation, in_sample="fitted"))
+    assert "> [!CAUTION]\n> IN-SAMPLE: fitted on these\n" in text
 
 
 def test_a_hostile_report_has_the_structure_of_a_tame_one(hostile_report: Report) -> None:

@@ -173,7 +173,7 @@ def test_the_reliability_table_can_be_checked_by_hand() -> None:
 
 
 def test_decisions_can_be_checked_by_hand() -> None:
-    """Six true positives, two false, four missed, eight passed: precision 6/8, recall 6/10, F1 12/18."""
+    """Six true positives, two false, four missed, eight passed: precision 6/8, recall 6/10, F1 2/3."""
     scores = [0.9] * 8 + [0.1] * 12
     labels = [1] * 6 + [0] * 2 + [1] * 4 + [0] * 8
     evaluation = evaluate(scores, labels, kind="prob", classes=("safe", "unsafe"))
@@ -188,7 +188,7 @@ def test_decisions_can_be_checked_by_hand() -> None:
     assert rates["recall"] == ["0.6000", "6/10"]
     assert rates["specificity"] == ["0.8000", "8/10"]
     assert rates["FPR"] == ["0.2000", "2/10"]
-    assert rates["F1"] == ["0.6667", "12/18"]
+    assert rates["F1"][0] == "0.6667"
     assert "flagged when P(unsafe) ≥ 0.5" in text
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from headeval.cli.rows import Subject
     from headeval.core.checks import FloatArray
     from headeval.core.scaling import Scaling
+    from headeval.core.thresholds import DecisionChanges
     from headeval.report import CalibrationSummary
 
 
@@ -101,18 +102,26 @@ def _summary(
         evaluate(z, subject.labels, kind="logit", threshold=subject.threshold, classes=subject.examples.classes)
         for z in (logits, scaling.apply(logits))
     )
+    changes = decision_changes(sigmoid(logits), sigmoid(scaling.apply(logits)), threshold=subject.threshold)
     return CalibrationSummary(
         provenance={
             **data_provenance(data, subject.examples),
             subject.source.what: subject.source.name,
-            "written to": str(target),
+            "written_to": str(target),
         },
         scaling=scaling,
         before=before,
         after=after,
-        changes=decision_changes(sigmoid(logits), sigmoid(scaling.apply(logits)), threshold=subject.threshold),
-        notes=subject.notes,
+        changes=changes,
+        notes=(*subject.notes, *_threshold_note(changes, subject.threshold)),
     )
+
+
+def _threshold_note(changes: "DecisionChanges", threshold: float) -> tuple[str, ...]:
+    changed = changes.newly_flagged + changes.no_longer_flagged
+    if not changed:
+        return ()
+    return (f"the threshold stays {threshold}, but on the calibrated scale it decides {changed:,} of these rows anew",)
 
 
 def _write_head(

@@ -40,9 +40,10 @@ def fit(
 
     The metrics shown are out-of-fold (or from --eval), never in-sample; the head written is fitted on all rows.
     """
-    from headeval.cli.rows import Columns, data_provenance, read_training_rows, rows_used
+    from headeval.cli.rows import Columns, data_provenance, embedding_provenance, read_training_rows, rows_used
     from headeval.files.atomic import check_output
     from headeval.files.heads import write_head
+    from headeval.files.tables import open_tables
     from headeval.head import LinearHead
     from headeval.head_history import fit_history
     from headeval.render.document import evaluation_document
@@ -50,23 +51,25 @@ def fit(
     from headeval.report import FitSummary
 
     n_folds = _number_of_folds(folds, eval_data)
+    tables = open_tables(data)
     check_output(output, force=force)
     columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
-    examples, model = read_training_rows(data, columns, weight=weight, group=group, quiet=quiet)
+    examples = read_training_rows(tables, columns, weight=weight, group=group, quiet=quiet)
     training = _train(examples, l2, n_folds, quiet)
     head = LinearHead.binary(
         training.fit.w[:-1],
         float(training.fit.w[-1]),
         classes=examples.classes,
-        embedding_model=model or "unspecified",
+        embedding_model=embedding_model or tables.embedding_model or "unspecified",
         threshold=threshold,
     )
-    how, evaluation = _held_out(head, examples, training, n_folds, group, eval_data, columns, quiet)
+    how, in_sample, evaluation = _held_out(head, examples, training, n_folds, group, eval_data, columns, quiet)
     judged = None if evaluation is None else {"how": how, **evaluation_document(evaluation)}
     history = fit_history(rows_used(examples), training.fit, l2=l2, weight=weight, evaluation=judged)
     write_head(dataclasses.replace(head, metrics=history), output, force=force)
-    provenance = data_provenance(data, examples) | _head_provenance(head, examples, l2, weight, output)
-    show(render_fit(FitSummary(provenance, training.fit, how, evaluation, _notes(head, weight))))
+    provenance = data_provenance(data, examples) | embedding_provenance(tables, columns)
+    provenance |= _head_provenance(head, examples, l2, weight, output)
+    show(render_fit(FitSummary(provenance, training.fit, how, evaluation, _notes(head, weight), in_sample)))
 
 
 def _number_of_folds(folds: int | None, eval_data: list[str] | None) -> int:
@@ -106,8 +109,8 @@ def _held_out(
     eval_data: list[str] | None,
     columns: "Columns",
     quiet: bool,
-) -> "tuple[str, Evaluation | None]":
-    """Return which rows the metrics come from, in words, and the metrics."""
+) -> "tuple[str, bool, Evaluation | None]":
+    """Return which rows the metrics come from, in words, whether they are those of the fit, and the metrics."""
     from headeval.cli.rows import head_source, read_subject
     from headeval.evaluation import evaluate
     from headeval.files.tables import open_tables
@@ -117,29 +120,32 @@ def _held_out(
         same = subject.examples.fingerprint == examples.fingerprint
         warning = "IN-SAMPLE, the very rows of the fit: " if same else ""
         count = f"{len(subject.labels):,} labelled rows of {', '.join(eval_data)}"
-        return f"{warning}{count}", subject.evaluate()
+        return f"{warning}{count}", same, subject.evaluate()
     if training.out_of_fold is None:
-        return "not judged: --folds 0 skips the out-of-fold metrics", None
+        return "not judged: --folds 0 skips the out-of-fold metrics", False, None
     grouped = f", whole groups of {group}" if group else ""
     how = f"out-of-fold: {n_folds} stratified folds{grouped}; each row is scored by a head that has not seen it"
-    return how, evaluate(
+    evaluation = evaluate(
         training.out_of_fold, examples.labels, kind="logit", threshold=head.threshold, classes=examples.classes
     )
+    return how, False, evaluation
 
 
 def _head_provenance(
     head: "LinearHead", examples: "Examples", l2: float, weight: str | None, output: Path
 ) -> dict[str, object]:
+    from headeval.render.sections import in_sentence
+
     n, positives = len(examples.labels), int(examples.labels.sum())
-    negative, positive = examples.classes
+    negative, positive = (in_sentence(name) for name in examples.classes)
     provenance: dict[str, object] = {
-        "fitted on": f"{n:,} rows: {positives:,} {positive} (flagged class), {n - positives:,} {negative}",
-        "embedding model": f"{head.embedding_model} ({head.dim} dimensions)",
+        "fitted_on": f"{n:,} rows: {positives:,} {positive} (flagged class), {n - positives:,} {negative}",
+        "embedding_model": f"{head.embedding_model} ({head.dim} dimensions)",
         "l2": l2,
     }
     if weight:
         provenance["weights"] = weight
-    return provenance | {"written to": str(output)}
+    return provenance | {"written_to": str(output)}
 
 
 def _notes(head: "LinearHead", weight: str | None) -> tuple[str, ...]:

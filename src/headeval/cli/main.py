@@ -68,7 +68,8 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
-        _say(f"{error.format_message()} (see '{context.command_path if context else 'headeval'} --help')")
+        message = error.format_message().replace("Value error, ", "")
+        _say(f"{message} (see '{context.command_path if context else 'headeval'} --help')")
         return UsageError.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED

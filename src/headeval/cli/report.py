@@ -10,7 +10,7 @@ from headeval.errors import UsageError
 from headeval.printable import quoted
 
 if TYPE_CHECKING:
-    from headeval.cli.rows import Subject
+    from headeval.cli.rows import Columns, Subject
     from headeval.report import Report, Slice
 
 MOST_SLICES = 500
@@ -51,17 +51,18 @@ def report(
 
     quiet = quiet or output_format == "json"  # which promises not one escape code, a progress bar's included
     requirements = [parse_requirement(text) for text in require or []]
+    tables = open_tables(data)
     if html:
         check_output(html, force=force)
-    tables = open_tables(data)
     source = choose_source(tables, head=head, logit=logit, prob=prob)
     columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
     subject = read_subject(tables, source, columns, by=by or [], threshold=threshold, quiet=quiet)
     how_measured = {"ece_convention": ece_convention, "n_bins": bins, "binning": binning}
     evaluation = subject.evaluate(**how_measured)
     judged = Report(
-        provenance=_provenance(data, subject),
+        provenance=_provenance(data, subject, columns),
         how=subject.how,
+        in_sample=subject.in_sample,
         evaluation=evaluation,
         slices=_slices(subject, how_measured),
         decisions=tuple(decide(requirement, evaluation) for requirement in requirements),
@@ -75,14 +76,15 @@ def report(
         raise typer.Exit(1)
 
 
-def _provenance(data: list[str], subject: "Subject") -> dict[str, Any]:
-    from headeval.cli.rows import data_provenance
+def _provenance(data: list[str], subject: "Subject", columns: "Columns") -> dict[str, Any]:
+    from headeval.cli.rows import data_provenance, embedding_provenance
 
     source = subject.source
     provenance = {**data_provenance(data, subject.examples), source.what: source.name}
     if source.head:
-        provenance["embedding model"] = source.head.embedding_model
-    return provenance | {"threshold from": subject.threshold_from}
+        provenance |= embedding_provenance(subject.tables, columns)
+        provenance["embedding_model"] = source.head.embedding_model
+    return provenance | {"threshold_from": subject.threshold_from}
 
 
 def _slices(subject: "Subject", how_measured: dict[str, Any]) -> "tuple[Slice, ...]":

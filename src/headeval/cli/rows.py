@@ -11,10 +11,10 @@ from headeval.cli.console import progress
 from headeval.core.checks import FloatArray, IntArray
 from headeval.errors import HeadError, UsageError
 from headeval.evaluation import Evaluation, ScoreKind, evaluate
-from headeval.files.examples import Examples, read_examples, require_both_classes
+from headeval.files.examples import Examples, embedding_columns, read_examples, require_both_classes
 from headeval.files.heads import check_embedding_model, read_head
 from headeval.files.scores import DeclaredScores, declared_scores
-from headeval.files.tables import Tables, open_tables
+from headeval.files.tables import Tables
 from headeval.head import LinearHead
 from headeval.head_history import UNKNOWN_USE, RowsUsed, use_of_rows
 from headeval.printable import listed, printable
@@ -51,8 +51,8 @@ class Source:
 
     @property
     def what(self) -> str:
-        """The kind of thing that gives the scores, in words."""
-        return "head" if self.head else "logit column" if self.kind == "logit" else "probability column"
+        """The kind of thing that gives the scores, as a key of the provenance."""
+        return "head" if self.head else "logit_column" if self.kind == "logit" else "probability_column"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class Subject:
     labels : (n,) in {0, 1}.
     threshold_from : "option", "head", "score file" or "default".
     how : which rows these are, in words.
+    in_sample : "fitted" or "calibrated" when the head used exactly these rows for that.
     """
 
     tables: Tables
@@ -75,6 +76,7 @@ class Subject:
     threshold: float
     threshold_from: str
     how: str
+    in_sample: str | None
     notes: tuple[str, ...]
 
     def evaluate(self, rows: Any = slice(None), **options: Any) -> Evaluation:
@@ -90,10 +92,9 @@ class Subject:
 
 
 def read_training_rows(
-    data: Sequence[str], columns: Columns, *, weight: str | None, group: str | None, quiet: bool
-) -> tuple[Examples, str | None]:
-    """Return the labelled embeddings and the name of the model that made them, where one is known."""
-    tables = open_tables(data)
+    tables: Tables, columns: Columns, *, weight: str | None, group: str | None, quiet: bool
+) -> Examples:
+    """Return the labelled embeddings of both classes."""
     examples = read_examples(
         tables,
         label=columns.label,
@@ -105,7 +106,7 @@ def read_training_rows(
         track=reading(quiet),
     )
     require_both_classes(examples, tables)
-    return examples, columns.embedding_model or tables.embedding_model
+    return examples
 
 
 def choose_source(tables: Tables, *, head: Path | None, logit: str | None, prob: str | None) -> Source:
@@ -161,7 +162,7 @@ def read_subject(
         track=reading(quiet),
     )
     chosen, chosen_from = _threshold(source, threshold)
-    how, notes = _which_rows(examples, source)
+    how, in_sample = _which_rows(examples, source)
     scores = head.logits(examples.embeddings) if head and examples.embeddings is not None else examples.scores
     return Subject(
         tables=tables,
@@ -172,7 +173,8 @@ def read_subject(
         threshold=chosen,
         threshold_from=chosen_from,
         how=how,
-        notes=notes,
+        in_sample=in_sample,
+        notes=() if in_sample is None else (f"the numbers flatter the head: it was {in_sample} on these very rows",),
     )
 
 
@@ -194,10 +196,16 @@ def rows_used(examples: Examples) -> RowsUsed:
 
 def data_provenance(data: Sequence[str], examples: Examples) -> dict[str, Any]:
     """Return what a report says about the rows it was made from."""
-    provenance: dict[str, Any] = {"data": [str(argument) for argument in data]}
+    provenance: dict[str, Any] = {"data": list(data)}
     if examples.unlabelled:
-        provenance["unlabelled rows left out"] = examples.unlabelled
+        provenance["unlabelled_rows_left_out"] = examples.unlabelled
     return provenance
+
+
+def embedding_provenance(tables: Tables, columns: Columns) -> dict[str, str]:
+    """Return which columns were taken for the embeddings, where that is not the one column that was named."""
+    names = embedding_columns(tables, columns.embedding)
+    return {} if names == (columns.embedding,) else {"embedding_columns": f"{names[0]} … {names[-1]}"}
 
 
 def reading(quiet: bool) -> Any:
@@ -219,17 +227,14 @@ def _threshold(source: Source, option: float | None) -> tuple[float, str]:
     return DEFAULT_THRESHOLD, "default"
 
 
-def _which_rows(examples: Examples, source: Source) -> tuple[str, tuple[str, ...]]:
-    """Say in words which rows are judged; rows that made the head are never judged silently."""
+def _which_rows(examples: Examples, source: Source) -> tuple[str, str | None]:
+    """Say in words which rows are judged, and whether they made the head: that is never passed over."""
     count = f"{len(examples.labels):,} labelled rows"
     if source.head is None:
-        return f"{count}, scored by column {source.name}", ()
+        return f"{count}, scored by column {source.name}", None
     use = use_of_rows(source.head.metrics, examples.fingerprint)
     if use is None:
-        return f"{count}; not the set of rows that the head says it was fitted or calibrated on", ()
+        return f"{count}; whether some of them were also used for the fit is not checked row by row", None
     if use == UNKNOWN_USE:
-        return f"{count}; the head does not say which rows it was fitted on", ()
-    return (
-        f"IN-SAMPLE: the very {count} the head was {use} on",
-        (f"in-sample: the head was {use} on these very rows, so the numbers flatter it; judge it on other rows",),
-    )
+        return f"{count}; the head does not say which rows it was fitted on", None
+    return f"IN-SAMPLE: the very {count} the head was {use} on; judge it on other rows", use

@@ -46,4 +46,5 @@ def score(
             table.write(scores.add_to(block.batch.drop_columns(vectors), logits))
             rows += len(logits)
             flagged += int(scores.flags(logits).sum())
-    say(f"{rows:,} rows scored, {flagged:,} flagged at {linear_head.threshold}: written to {output}", quiet=quiet)
+    decided = f"{rows:,} rows scored by {head}, {flagged:,} flagged at {linear_head.threshold}"
+    say(f"{decided}: written to {output}", quiet=quiet)

@@ -245,7 +245,7 @@ def _os_errors_of(path: Path) -> Iterator[None]:
 
 
 def _already_exists(path: Path) -> OutputError:
-    return OutputError(f"{printable(str(path))}: already exists; use --force to replace it")
+    return OutputError(f"{printable(str(path))}: already exists; use --force to replace it, or another name (-o)")
 
 
 def _cannot_write(path: Path, error: OSError) -> OutputError:

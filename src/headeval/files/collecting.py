@@ -180,7 +180,9 @@ class Collector:
         outside = (scores < 0) | (scores > 1)
         if outside.any():
             label = f"column {quoted(name)} is no probability in [0, 1]"
-            advice = f"if it holds logits, use --logit {quoted(name)}"
+            percent = scores.min() >= 0 and scores.max() <= 100
+            advice = "if it holds per cent, divide by 100; " if percent else ""
+            advice += f"if it holds logits, use --logit {quoted(name)}"
             place.fault(outside, label, advice=advice, cells=scores[outside].tolist())
         return scores
 

@@ -101,6 +101,11 @@ def read_examples(
     >>> examples.labels.tolist(), examples.classes, examples.scores.tolist()
     ([1, 0], ('ham', 'spam'), [1.5, -2.0])
     """
+    named = {label: "--label", weight: "--weight", group: "--group"} | dict.fromkeys(by, "--by")
+    for file in tables.files:
+        for column, option in named.items():
+            if column is not None:
+                file.field(column, option=option)
     wanted = Wanted(
         label=label,
         embedding=None if embedding is None else _embedding(tables, embedding, (label, score, weight, group, *by)),

@@ -53,7 +53,7 @@ def resolve_labels(
         _refuse_more_than_two(counts, where)
         raise DataError(
             f"{where} holds {counted(counts)}: which is the positive class? Name it with --positive, "
-            f"for example --positive {quoted(min(counts))}"
+            f"the one that is to be flagged: {' or '.join(f'--positive {quoted(text)}' for text in sorted(counts))}"
         )
     return LabelRule((_spelling(counts, pair, 0), _spelling(counts, pair, 1)), _spelled(counts, pair[1]))
 
@@ -108,10 +108,9 @@ def _by_head(counts: Mapping[str, int], where: str, classes: tuple[str, str]) ->
         return LabelRule(classes, _spelled(counts, pair[1] if same_way else pair[0]))
     if unknown:
         _refuse_more_than_two(counts, where)
-        value = next(iter(positives), max(unknown, key=lambda text: (counts[text], text)))
         raise DataError(
             f"{where} holds {counted(counts)}, but the classes of the head are {quoted(classes[0])} and "
-            f"{quoted(classes[1])}; name the value that is positive with --positive, e.g. --positive {quoted(value)}"
+            f"{quoted(classes[1])}; name the value that is positive with --positive NAME"
         )
     return LabelRule(classes, frozenset(positives))
 
@@ -140,4 +139,7 @@ def _in_case_of(model: str, name: str) -> str:
 
 def _refuse_more_than_two(counts: Mapping[str, int], where: str) -> None:
     if len(counts) > 2:
-        raise DataError(f"{where} holds {len(counts)} different values, a label has two: {counted(counts)}")
+        raise DataError(
+            f"{where} holds {len(counts)} different values, a label has two: {counted(counts)}; "
+            "make a column with two, or leave the other rows out"
+        )

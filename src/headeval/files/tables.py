@@ -1,6 +1,7 @@
 """Parquet and CSV files, opened together and read block by block."""
 
 import difflib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,11 @@ from headeval.errors import DataError
 from headeval.files import csv_text, parquet_rows
 from headeval.files.arrow_errors import reading, shown
 from headeval.files.inputs import find_files
-from headeval.printable import listed, quoted
+from headeval.printable import quoted
 
 _MODEL_KEY = "embedding_model"
 _NAMES_SHOWN = 12
+_FAMILY = 3  # more numbered columns in a row than this are shown as a range
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,8 @@ class TableFile:
         """Whether the file is a CSV file; its schema is text columns."""
         return self.n_rows is None
 
-    def field(self, name: str) -> pa.Field:
-        """Return the one column called `name`.
+    def field(self, name: str, *, option: str = "") -> pa.Field:
+        """Return the one column called `name`; `option` is the one that names it, for the message.
 
         Raises
         ------
@@ -63,9 +65,9 @@ class TableFile:
         if not positions:
             names = list(self.schema.names)
             hint = _closest(name, names)
+            advice = f"; name another with {option} COL" if option else ""
             raise DataError(
-                f"{shown(self.path)} has no column {quoted(name)}{hint}; "
-                f"its columns are {listed(names, longest=_NAMES_SHOWN)}"
+                f"{shown(self.path)} has no column {quoted(name)}{hint}; its columns are {_families(names)}{advice}"
             )
         return self.schema.field(positions[0])
 
@@ -201,6 +203,24 @@ def _embedding_model(files: Sequence[TableFile]) -> str | None:
                 f"{shown(path)} of {quoted(model)}"
             )
     return named[0][0] if named else None
+
+
+def _families(names: Sequence[str]) -> str:
+    """Return the column names as text; numbered ones of one prefix as the first and the last."""
+    shown_names = []
+    for prefix, group in itertools.groupby(names, key=_prefix):
+        members = list(group)
+        if len(members) > _FAMILY and prefix is not None:
+            shown_names.append(f"{quoted(members[0])} … {quoted(members[-1])}")
+        else:
+            shown_names += [quoted(name) for name in members]
+    more = len(shown_names) - _NAMES_SHOWN
+    return ", ".join(shown_names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _prefix(name: str) -> str | None:
+    bare = name.rstrip("0123456789")
+    return bare if bare != name else None
 
 
 def _closest(name: str, names: Sequence[str]) -> str:

@@ -149,7 +149,7 @@ def _read_column(column: pa.Array, label: str, place: Place) -> tuple[NDArray[An
     with reading(place.path):
         column = plain(column)
     if column.null_count:
-        place.fault(_mask(column.is_null()), f"{label} is null", advice="fill these rows or leave them out")
+        place.fault(_mask(column.is_null()), f"{label} is null", advice="take these rows out of the file")
         return None
     return read_vector_cells(column, label, place) if is_text(column.type) else _read_lists(column, label, place)
 
@@ -199,7 +199,7 @@ def _find(file: TableFile, name: str, taken: Collection[str]) -> tuple[str, ...]
     chosen = next((prefix for prefix in (name, f"{name}_") if prefix in sets), None)
     if chosen is None:
         if name != DEFAULT_NAME or not sets:
-            file.field(name)
+            file.field(name, option="--embedding")
         likely = [prefix for prefix, numbered in sets.items() if _may_be_vectors(file, numbered)] or list(sets)
         if len(likely) > 1:
             raise DataError(

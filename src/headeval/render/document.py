@@ -34,6 +34,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "headeval_version": __version__,
         "provenance": dict(report.provenance),
         "how": report.how,
+        "in_sample": report.in_sample,
         **body,
         "slices": [_slice(part) for part in report.slices],
         "requirements": [_requirement(decision) for decision in report.decisions],
@@ -115,8 +116,8 @@ def _reliability(table: ReliabilityTable) -> list[dict[str, Any]]:
             "lower": lower,
             "upper": upper,
             "count": count,
-            "confidence": confidence if count else None,
-            "accuracy": accuracy if count else None,
+            "mean_prob": confidence if count else None,
+            "share_positive": accuracy if count else None,
         }
         for lower, upper, count, confidence, accuracy in zip(*(c.tolist() for c in columns), strict=True)
     ]

@@ -75,8 +75,9 @@ def evaluation_sections(evaluation: Evaluation) -> tuple[Section, ...]:
 
 
 def in_sentence(name: str) -> str:
-    """Return a class name short enough to stand within a sentence."""
-    return printable(name, longest=LONGEST_IN_SENTENCE)
+    """Return a class name short enough to stand within a sentence, in quotes where it is not a word."""
+    text = printable(name, longest=LONGEST_IN_SENTENCE)
+    return text if text[:1].isalpha() else f"'{text}'"
 
 
 def flagging_rule(evaluation: Evaluation) -> str:
@@ -182,7 +183,6 @@ def _fractions(counts: ConfusionCounts) -> dict[str, str]:
         "recall": share(hits, counts.positives),
         "specificity": share(counts.true_negatives, counts.negatives),
         "fpr": share(counts.false_positives, counts.negatives),
-        "f1": share(2 * hits, 2 * hits + counts.false_positives + counts.false_negatives),
     }
 
 

@@ -59,23 +59,18 @@ class Sheet:
 
 
 def report_sheet(report: Report) -> Sheet:
-    """Lay out a report; `how` is a caution where it begins with "in-sample"."""
+    """Lay out a report; `how` is a caution where the rows are in-sample."""
     return Sheet(
         title="headeval report",
         provenance=(*provenance_lines(report.provenance), ("rows judged", rows_line(report.evaluation))),
         how=printable(report.how),
-        caution=is_in_sample(report.how),
+        caution=report.in_sample is not None,
         sections=(*evaluation_sections(report.evaluation), *_slice_sections(report.slices)),
         notes=evaluation_notes(report.evaluation, report.notes),
         requirements=_requirements(report.decisions) if report.decisions else None,
         verdict=verdict_line(report.decisions),
         tone="good" if report.passed else "bad",
     )
-
-
-def is_in_sample(how: str) -> bool:
-    """Whether the numbers come from rows that the fit has seen."""
-    return how.casefold().startswith("in-sample")
 
 
 def provenance_lines(provenance: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -94,7 +89,7 @@ def evaluation_notes(evaluation: Evaluation, notes: Iterable[str]) -> tuple[str,
     """Return what a reader must not miss, with a warning where either class has few rows."""
     counts = evaluation.counts
     rough = (f"rates on so few rows are rough: {count(counts.positives)} positive, {count(counts.negatives)} negative",)
-    few = min(counts.positives, counts.negatives) < FEW_ROWS
+    few = any(0 < rows < FEW_ROWS for rows in (counts.positives, counts.negatives))
     return tuple(printable(note) for note in (*notes, *evaluation.notes, *(rough if few else ())))
 
 

@@ -6,7 +6,7 @@ from headeval.evaluation import Evaluation
 from headeval.printable import printable
 from headeval.render.numbers import count, exact, metric_value, number, scientific
 from headeval.render.sections import Column, Grid, Section, evaluation_sections, reliability_section
-from headeval.render.sheet import Sheet, evaluation_notes, is_in_sample, provenance_lines, rows_line
+from headeval.render.sheet import Sheet, evaluation_notes, provenance_lines, rows_line
 from headeval.report import CalibrationSummary, FitSummary
 
 IN_SAMPLE = (
@@ -25,7 +25,7 @@ def fit_sheet(summary: FitSummary) -> Sheet:
         title="headeval fit",
         provenance=(*provenance_lines(summary.provenance), ("fit", fit_story(summary.story)), *rows),
         how=printable(summary.how),
-        caution=evaluation is None or is_in_sample(summary.how),
+        caution=evaluation is None or summary.in_sample,
         sections=() if evaluation is None else evaluation_sections(evaluation),
         notes=tuple(map(printable, summary.notes))
         if evaluation is None
@@ -72,9 +72,10 @@ def scaling_story(scaling: Scaling) -> str:
     'temperature T = 2.0000: the logits were overconfident'
     """
     if scaling.method == "temperature":
+        if abs(scaling.temperature - 1) < 5e-5:  # what four decimals cannot tell from 1
+            return "temperature T = 1.0000: there is nothing to correct"
         confidence = "overconfident" if scaling.temperature > 1 else "underconfident"
-        verdict = "" if scaling.temperature == 1 else f": the logits were {confidence}"
-        return f"temperature T = {number(scaling.temperature)}{verdict}"
+        return f"temperature T = {number(scaling.temperature)}: the logits were {confidence}"
     return f"platt: slope {number(scaling.slope)}, intercept {number(scaling.intercept)}"
 
 
