@@ -149,6 +149,8 @@ def evaluate(
     """
     s, y = _sorted_rows(scores, labels, kind)
     threshold = checks.real_number("threshold", threshold, minimum=0.0, maximum=1.0)
+    if len(classes) != 2:
+        raise ValueError(f"classes must be the two names (negative, positive), got {classes!r}")
     p = sigmoid(s) if kind == "logit" else s
     counts = confusion_counts(p, y, threshold=threshold)
     tables = tuple(

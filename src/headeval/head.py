@@ -121,6 +121,12 @@ class LinearHead:
         """Length of an embedding."""
         return int(self.W.shape[1])
 
+    @property
+    def decision_classes(self) -> tuple[str, str]:
+        """The names of (not flagged, flagged): of more than two classes all but the last are not flagged."""
+        flagged = self.classes[-1]
+        return (self.classes[0] if len(self.classes) == 2 else f"not {flagged}", flagged)
+
     def class_logits(self, embeddings: ArrayLike) -> FloatArray:
         """Return W u + b, (n, C), for each embedding brought to unit length; a zero embedding stays zero.
 

@@ -8,6 +8,7 @@ from headeval.core.newton import LogisticFit
 from headeval.core.scaling import Scaling
 from headeval.core.thresholds import DecisionChanges
 from headeval.evaluation import Evaluation
+from headeval.head_history import RowsSeen
 from headeval.requirements import Decision, Verdict
 
 
@@ -33,7 +34,7 @@ class Report:
     ----------
     provenance : what was judged on what; JSON-able values in the order shown.
     how : which rows the numbers come from, in words.
-    in_sample : "fitted" or "calibrated" when the head used these very rows for that, which is shown as a caution.
+    seen : how many of the rows made the head, where that is known; when most did, `how` is shown as a caution.
     decisions : one a requirement, in the order asked.
     notes : sentences a reader must not miss, beside those of the evaluation.
     """
@@ -44,7 +45,12 @@ class Report:
     slices: tuple[Slice, ...] = ()
     decisions: tuple[Decision, ...] = ()
     notes: tuple[str, ...] = ()
-    in_sample: str | None = None
+    seen: RowsSeen | None = None
+
+    @property
+    def in_sample(self) -> str | None:
+        """What most of the rows were used for, "fitted" or "calibrated"; None where they were not, or it is unknown."""
+        return None if self.seen is None else self.seen.in_sample
 
     @property
     def passed(self) -> bool:
@@ -53,22 +59,38 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class FitSummary:
-    """A fitted head: the story of the fit and, unless skipped, an evaluation on rows the fit has not seen.
+class HeldOut:
+    """The evaluation of a fit on rows it has not seen.
 
     Attributes
     ----------
-    evaluation : out-of-fold or from an evaluation file; None when skipped.
     how : which rows the evaluation comes from, in words.
-    in_sample : whether the evaluation file holds the very rows of the fit, which is shown as a caution.
+    evaluation : None where it was skipped.
+    n_folds, fold_seed : of an out-of-fold evaluation, whose rows are those of the fit; 0 and None for other rows.
+    seen : how many of other rows the fit has seen after all; when most, `how` is shown as a caution.
+    """
+
+    how: str
+    evaluation: Evaluation | None
+    n_folds: int = 0
+    fold_seed: int | None = None
+    seen: RowsSeen | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FitSummary:
+    """A fitted head: the story of the fit, and how the head does on rows the fit has not seen.
+
+    Attributes
+    ----------
+    provenance : what was fitted on what; JSON-able values in the order shown.
+    notes : sentences a reader must not miss, beside those of the evaluation.
     """
 
     provenance: Mapping[str, Any]
     story: LogisticFit
-    how: str
-    evaluation: Evaluation | None
+    held_out: HeldOut
     notes: tuple[str, ...] = ()
-    in_sample: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import special
+from scipy import special, stats
 from sklearn import metrics
 from sklearn.calibration import calibration_curve
 
@@ -356,16 +356,25 @@ def simulated_ece(p: FloatArray, convention: Convention, n_simulations: int, rng
 def test_the_noise_level_is_the_mean_error_of_calibrated_classifiers(convention: Convention, n: int) -> None:
     rng = np.random.default_rng(n)
     p = 1 / (1 + np.exp(-1.5 * rng.normal(size=n)))
-    noise = reliability_table(p, np.zeros(n, dtype=int), convention=convention).noise
+    noise = reliability_table(p, np.zeros(n, dtype=int), convention=convention).ece_if_calibrated
     # 400 simulations leave about 2 % of uncertainty; the normal approximation another few per cent.
     assert noise == pytest.approx(simulated_ece(p, convention, 400, rng), rel=0.06)
 
 
 def test_certain_predictions_have_no_noise() -> None:
-    assert reliability_table([0.0, 1.0, 1.0], [0, 1, 0]).noise == 0.0
+    assert reliability_table([0.0, 1.0, 1.0], [0, 1, 0]).ece_if_calibrated == 0.0
 
 
 def test_the_noise_of_one_bin_by_hand() -> None:
     # 100 rows at ½ in one bin: √(2/π · 100/4) / 100.
     table = reliability_table([0.5] * 100, [1, 0] * 50, convention="positive-class")
-    assert table.noise == pytest.approx(math.sqrt(2 / math.pi * 25) / 100, rel=1e-12)
+    assert table.ece_if_calibrated == pytest.approx(math.sqrt(2 / math.pi * 25) / 100, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "p"), [(100, 1e-4), (1000, 1e-4), (300, 0.01), (50, 0.999)])
+def test_the_level_of_calibrated_classifiers_holds_for_extreme_probabilities(n: int, p: float) -> None:
+    # One bin of n equal rows: E|X/n − p| of a binomial X, by its exact probabilities.
+    k = np.arange(n + 1)
+    exact = float(np.sum(stats.binom.pmf(k, n, p) * np.abs(k / n - p)))
+    table = reliability_table([p] * n, [0] * n, convention="positive-class")
+    assert table.ece_if_calibrated == pytest.approx(exact, rel=0.25)

@@ -5,11 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from headeval.core.logistic import fit_logistic
 from headeval.core.vectors import unit_vectors
-from headeval.solver.folds import FoldError, out_of_fold_logits, stratified_folds
+from headeval.solver.folds import FoldError, joined_groups, out_of_fold_logits, stratified_folds
 from headeval.solver.training import NotConvergedError, train
+
+EACH = np.arange  # every row is its own
 
 
 @given(
@@ -38,10 +41,9 @@ def test_a_group_is_never_divided_between_folds(seed: int, n_groups: int) -> Non
     rng = np.random.default_rng(seed)
     groups = rng.integers(0, n_groups, 200)
     labels = rng.integers(0, 2, 200)
-    try:
-        folds = stratified_folds(labels, 3, rng=np.random.default_rng(0), groups=groups)
-    except FoldError:
+    if n_groups < 6:
         return
+    folds = stratified_folds(labels, 3, rng=np.random.default_rng(0), groups=groups)
     for group in np.unique(groups):
         assert np.unique(folds[groups == group]).size == 1
 
@@ -90,7 +92,10 @@ def test_pitfall_14_training_brings_vectors_to_unit_length() -> None:
     y = (X[:, 0] > 0).astype(np.int64)
     y[:6] = 1 - y[:6]
     lengths = rng.uniform(0.01, 100.0, size=(60, 1))
-    plain, scaled = train(X, y, l2=1.0, n_folds=3), train(X * lengths, y, l2=1.0, n_folds=3)
+    plain, scaled = (
+        train(X, y, l2=1.0, n_folds=3, identity=EACH(60)),
+        train(X * lengths, y, l2=1.0, n_folds=3, identity=EACH(60)),
+    )
     np.testing.assert_allclose(plain.fit.w, scaled.fit.w, atol=1e-10)
     np.testing.assert_allclose(plain.out_of_fold, scaled.out_of_fold, atol=1e-10)
     by_hand = fit_logistic(X / np.linalg.norm(X, axis=1, keepdims=True), y, l2=1.0)
@@ -102,8 +107,9 @@ def test_weights_count_like_repeated_rows() -> None:
     X = rng.normal(size=(40, 3))
     y = rng.integers(0, 2, 40)
     weights = rng.integers(1, 4, 40)
-    weighted = train(X, y, l2=1.0, n_folds=0, sample_weight=weights.astype(np.float64))
-    repeated = train(np.repeat(X, weights, axis=0), np.repeat(y, weights), l2=1.0, n_folds=0)
+    weighted = train(X, y, l2=1.0, n_folds=0, identity=EACH(40), sample_weight=weights.astype(np.float64))
+    many = int(weights.sum())
+    repeated = train(np.repeat(X, weights, axis=0), np.repeat(y, weights), l2=1.0, n_folds=0, identity=EACH(many))
     np.testing.assert_allclose(weighted.fit.w, repeated.fit.w, atol=1e-9)
     assert weighted.out_of_fold is None
 
@@ -111,15 +117,71 @@ def test_weights_count_like_repeated_rows() -> None:
 def test_separable_rows_without_a_penalty_are_refused_with_the_reason() -> None:
     X = np.array([[1.0, 0.1], [1.0, 0.2], [-1.0, 0.1], [-1.0, 0.3]])
     with pytest.raises(NotConvergedError, match="perfectly separated"):
-        train(X, np.array([1, 1, 0, 0]), l2=0.0, n_folds=0)
-    assert train(X, np.array([1, 1, 0, 0]), l2=0.1, n_folds=0).fit.converged
+        train(X, np.array([1, 1, 0, 0]), l2=0.0, n_folds=0, identity=EACH(4))
+    assert train(X, np.array([1, 1, 0, 0]), l2=0.1, n_folds=0, identity=EACH(4)).fit.converged
 
 
 def test_training_twice_gives_the_same_bits() -> None:
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(50, 4)), rng.integers(0, 2, 50)
-    first, second = train(X, y, l2=1.0, n_folds=5), train(X.copy(), y.copy(), l2=1.0, n_folds=5)
+    first, second = (train(data, y.copy(), l2=1.0, n_folds=5, identity=EACH(50)) for data in (X, X.copy()))
     assert first.fit.w.tobytes() == second.fit.w.tobytes()
     assert first.out_of_fold is not None
     assert second.out_of_fold is not None
     assert first.out_of_fold.tobytes() == second.out_of_fold.tobytes()
+
+
+def test_groups_of_one_row_are_dealt_like_rows() -> None:
+    # Six groups of one row, and five folds: none may stay empty while another holds a row of each class.
+    for n_folds in (2, 3, 5):
+        folds = stratified_folds(
+            np.array([0, 0, 0, 1, 1, 1]), n_folds, rng=np.random.default_rng(0), groups=np.arange(6)
+        )
+        assert np.unique(folds).size == n_folds
+
+
+@given(seed=st.integers(0, 2**32 - 1), pairs=st.integers(0, 10), n_folds=st.integers(2, 6))
+def test_a_few_pairs_leave_the_folds_as_even_as_rows(seed: int, pairs: int, n_folds: int) -> None:
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.repeat([0, 1], [60, 40]))
+    groups = np.arange(100)
+    groups[:pairs] = groups[50 : 50 + pairs]
+    folds = stratified_folds(labels, n_folds, rng=np.random.default_rng(1), groups=groups)
+    for value in (0, 1):
+        sizes = np.bincount(folds[labels == value], minlength=n_folds)
+        assert sizes.max() - sizes.min() <= 1
+
+
+def test_grouping_joins_whatever_is_connected() -> None:
+    # a-b by the first, b-c by the second, d alone.
+    assert joined_groups(np.array([5, 5, 7, 9]), np.array([0, 1, 1, 2])).tolist() == [0, 0, 0, 1]
+    chain = np.arange(50)
+    assert np.unique(joined_groups(chain // 2, (chain + 1) // 2)).size == 1
+
+
+def test_copies_of_a_row_never_give_it_away_out_of_fold() -> None:
+    """Random labels cannot be predicted; with copies in other folds they could be looked up."""
+    rng = np.random.default_rng(5)
+    X = np.repeat(rng.normal(size=(60, 30)), 5, axis=0)
+    y = np.repeat(rng.integers(0, 2, 60), 5)
+    training = train(X, y, l2=0.1, n_folds=5, identity=np.repeat(np.arange(60), 5))
+    assert training.repeated == 240
+    assert training.out_of_fold is not None
+    assert 0.25 < roc_auc_score(y, training.out_of_fold) < 0.75  # 0.97 with the copies spread over the folds
+    careless = train(X, y, l2=0.1, n_folds=5, identity=EACH(300))
+    assert careless.out_of_fold is not None
+    assert roc_auc_score(y, careless.out_of_fold) > 0.9
+
+
+def test_weights_count_in_every_fold() -> None:
+    rng = np.random.default_rng(6)
+    units = unit_vectors(rng.normal(size=(60, 3)))
+    y = rng.integers(0, 2, 60)
+    weights = rng.uniform(0.1, 5.0, 60)
+    folds = stratified_folds(y, 3, rng=np.random.default_rng(0))
+    logits, _ = out_of_fold_logits(units, y, folds, l2=1.0, sample_weight=weights)
+    for fold in range(3):
+        rest = folds != fold
+        model = LogisticRegression(C=1.0, tol=1e-12, solver="newton-cholesky")
+        model.fit(units[rest], y[rest], sample_weight=weights[rest])
+        np.testing.assert_allclose(logits[~rest], model.decision_function(units[~rest]), atol=1e-7)

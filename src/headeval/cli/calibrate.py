@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headeval.core.checks import FloatArray
     from headeval.core.scaling import Scaling
     from headeval.core.thresholds import DecisionChanges
+    from headeval.head import LinearHead
     from headeval.report import CalibrationSummary
 
 
@@ -55,7 +56,7 @@ def calibrate(
     scaling = _scaling(logits, subject, method)
     summary = _summary(logits, subject, scaling, data, target)
     if source.head:
-        _write_head(subject, scaling, summary, target, force=force)
+        _write_head(source.head, subject, scaling, summary.changes, target, force=force)
     else:
         _write_scores(subject, scaling, target, force=force, quiet=quiet)
     show(render_calibration(summary))
@@ -74,7 +75,7 @@ def _logits(subject: "Subject") -> "FloatArray":
     if certain.any():
         raise DataError(
             f"column {quoted(subject.source.name)} is exactly 0 or 1 in {int(certain.sum()):,} rows, whose logits are "
-            "infinite: calibrate the logits (--logit COL), or leave these rows out"
+            "infinite: calibrate the logits (--logit COL), or take these rows out"
         )
     return logit(subject.scores)
 
@@ -98,11 +99,13 @@ def _summary(
     from headeval.evaluation import evaluate
     from headeval.report import CalibrationSummary
 
-    before, after = (
-        evaluate(z, subject.labels, kind="logit", threshold=subject.threshold, classes=subject.examples.classes)
-        for z in (logits, scaling.apply(logits))
+    # The probabilities before are taken as they are: sigmoid(logit(p)) differs from p in the last bit, and decides.
+    probs = subject.scores if subject.source.kind == "prob" else sigmoid(logits)
+    calibrated = scaling.apply(logits)
+    after = evaluate(
+        calibrated, subject.labels, kind="logit", threshold=subject.threshold, classes=subject.examples.classes
     )
-    changes = decision_changes(sigmoid(logits), sigmoid(scaling.apply(logits)), threshold=subject.threshold)
+    changes = decision_changes(probs, sigmoid(calibrated), threshold=subject.threshold)
     return CalibrationSummary(
         provenance={
             **data_provenance(data, subject.examples),
@@ -110,7 +113,7 @@ def _summary(
             "written_to": str(target),
         },
         scaling=scaling,
-        before=before,
+        before=subject.evaluate(),
         after=after,
         changes=changes,
         notes=(*subject.notes, *_threshold_note(changes, subject.threshold)),
@@ -125,36 +128,36 @@ def _threshold_note(changes: "DecisionChanges", threshold: float) -> tuple[str, 
 
 
 def _write_head(
-    subject: "Subject", scaling: "Scaling", summary: "CalibrationSummary", target: Path, *, force: bool
+    head: "LinearHead", subject: "Subject", scaling: "Scaling", changes: "DecisionChanges", target: Path, *, force: bool
 ) -> None:
     from headeval.cli.rows import rows_used
     from headeval.files.heads import write_head
     from headeval.head_history import calibration_history
 
-    head = subject.source.head
-    if head is None:
-        return
     if scaling.method == "temperature":
         calibrated = head.with_temperature(scaling.temperature)
     else:
         calibrated = head.with_platt(scaling.slope, scaling.intercept)
-    history = calibration_history(head.metrics, rows_used(subject.examples), scaling, summary.changes)
+    history = calibration_history(head.metrics, rows_used(subject.examples), scaling, changes)
     write_head(dataclasses.replace(calibrated, metrics=history), target, force=force)
 
 
 def _write_scores(subject: "Subject", scaling: "Scaling", target: Path, *, force: bool, quiet: bool) -> None:
     from headeval.cli.rows import reading
-    from headeval.core.stable import logit
-    from headeval.files.output import table_writer
-    from headeval.files.scores import DeclaredScores, refuse_own_input, score_blocks
+    from headeval.files.scores import (
+        DeclaredScores,
+        column_blocks,
+        refuse_own_input,
+        seen_after_calibration,
+        seen_metadata,
+        write_scored,
+    )
 
     tables, source = subject.tables, subject.source
     refuse_own_input(target, tables)
-    declared = DeclaredScores(
-        "calibrated_logit", "calibrated_prob", "calibrated_flagged", subject.examples.classes, subject.threshold
-    )
+    names = ("calibrated_logit", "calibrated_prob", "calibrated_flagged")
+    declared = DeclaredScores(*names, subject.examples.classes, subject.threshold)
     declared.check_free(tables)
-    with table_writer(target, force=force, metadata={**tables.metadata, **declared.metadata()}) as table:
-        for block, scores in score_blocks(tables, source.name, source.kind, track=reading(quiet)):
-            z = scores if source.kind == "logit" else logit(scores)
-            table.write(declared.add_to(block.batch, scaling.apply(z)))
+    seen = seen_metadata(seen_after_calibration(tables, len(subject.labels), subject.examples.unlabelled))
+    blocks = column_blocks(tables, source.name, source.kind, scaling, track=reading(quiet))
+    write_scored(target, blocks, declared, metadata={**tables.metadata, **seen}, force=force)

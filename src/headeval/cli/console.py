@@ -73,9 +73,16 @@ def progress(
 def _console(stream: TextIO) -> "Console":
     from rich.console import Console
 
-    # no_color alone would leave bold and dim: NO_COLOR means not one escape code.
-    colour = None if _no_colour() else "auto"
-    console = Console(file=stream, markup=False, emoji=False, highlight=False, color_system=colour)  # type: ignore[arg-type]
+    # no_color alone would leave bold and dim: NO_COLOR means not one escape code. And FORCE_COLOR would make rich
+    # take a pipe for a terminal, of whatever width COLUMNS says.
+    console = Console(
+        file=stream,
+        force_terminal=stream.isatty(),
+        color_system=None if _no_colour() else "auto",
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
     console.width = min(console.width, WIDEST) if console.is_terminal else WIDTH_WHEN_PIPED
     return console
 

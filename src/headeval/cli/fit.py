@@ -10,9 +10,10 @@ from headeval.errors import DataError, FitError, UsageError
 
 if TYPE_CHECKING:
     from headeval.cli.rows import Columns
-    from headeval.evaluation import Evaluation
     from headeval.files.examples import Examples
+    from headeval.files.tables import Tables
     from headeval.head import LinearHead
+    from headeval.report import HeldOut
     from headeval.solver.training import Training
 
 DEFAULT_FOLDS = 5
@@ -46,12 +47,12 @@ def fit(
     from headeval.files.tables import open_tables
     from headeval.head import LinearHead
     from headeval.head_history import fit_history
-    from headeval.render.document import evaluation_document
+    from headeval.render.document import with_evaluation
     from headeval.render.terminal import render_fit
     from headeval.report import FitSummary
 
     n_folds = _number_of_folds(folds, eval_data)
-    tables = open_tables(data)
+    tables, eval_tables = open_tables(data), open_tables(eval_data) if eval_data else None
     check_output(output, force=force)
     columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
     examples = read_training_rows(tables, columns, weight=weight, group=group, quiet=quiet)
@@ -62,14 +63,17 @@ def fit(
         classes=examples.classes,
         embedding_model=embedding_model or tables.embedding_model or "unspecified",
         threshold=threshold,
+        metrics=fit_history(rows_used(examples), training.fit, l2=l2, weight=weight),
     )
-    how, in_sample, evaluation = _held_out(head, examples, training, n_folds, group, eval_data, columns, quiet)
-    judged = None if evaluation is None else {"how": how, **evaluation_document(evaluation)}
-    history = fit_history(rows_used(examples), training.fit, l2=l2, weight=weight, evaluation=judged)
-    write_head(dataclasses.replace(head, metrics=history), output, force=force)
+    if eval_tables:
+        held_out = _on_other_rows(head, eval_tables, columns, quiet)
+    else:
+        held_out = _out_of_fold(head, examples, training, n_folds, group)
+    write_head(dataclasses.replace(head, metrics=with_evaluation(head.metrics, held_out)), output, force=force)
     provenance = data_provenance(data, examples) | embedding_provenance(tables, columns)
     provenance |= _head_provenance(head, examples, l2, weight, output)
-    show(render_fit(FitSummary(provenance, training.fit, how, evaluation, _notes(head, weight), in_sample)))
+    notes = _notes(head, tables.embedding_model, weight)
+    show(render_fit(FitSummary(provenance, training.fit, held_out, notes)))
 
 
 def _number_of_folds(folds: int | None, eval_data: list[str] | None) -> int:
@@ -90,6 +94,7 @@ def _train(examples: "Examples", l2: float, n_folds: int, quiet: bool) -> "Train
             examples.labels.astype(np.int64),
             l2=l2,
             n_folds=n_folds,
+            identity=np.unique(examples.digests[:, 0], return_inverse=True)[1],
             groups=examples.groups,
             sample_weight=examples.weights,
             track=progress("fitting folds", quiet=quiet),
@@ -100,35 +105,31 @@ def _train(examples: "Examples", l2: float, n_folds: int, quiet: bool) -> "Train
         raise FitError(f"no head was written: {error}") from error
 
 
-def _held_out(
-    head: "LinearHead",
-    examples: "Examples",
-    training: "Training",
-    n_folds: int,
-    group: str | None,
-    eval_data: list[str] | None,
-    columns: "Columns",
-    quiet: bool,
-) -> "tuple[str, bool, Evaluation | None]":
-    """Return which rows the metrics come from, in words, whether they are those of the fit, and the metrics."""
+def _on_other_rows(head: "LinearHead", eval_tables: "Tables", columns: "Columns", quiet: bool) -> "HeldOut":
     from headeval.cli.rows import head_source, read_subject
-    from headeval.evaluation import evaluate
-    from headeval.files.tables import open_tables
+    from headeval.report import HeldOut
 
-    if eval_data:
-        subject = read_subject(open_tables(eval_data), head_source(head, "the fitted head"), columns, quiet=quiet)
-        same = subject.examples.fingerprint == examples.fingerprint
-        warning = "IN-SAMPLE, the very rows of the fit: " if same else ""
-        count = f"{len(subject.labels):,} labelled rows of {', '.join(eval_data)}"
-        return f"{warning}{count}", same, subject.evaluate()
+    subject = read_subject(eval_tables, head_source(head, "the fitted head"), columns, quiet=quiet)
+    names = ", ".join(str(path) for path in eval_tables.paths)
+    return HeldOut(f"{subject.how} (--eval {names})", subject.evaluate(), seen=subject.seen)
+
+
+def _out_of_fold(
+    head: "LinearHead", examples: "Examples", training: "Training", n_folds: int, group: str | None
+) -> "HeldOut":
+    from headeval.evaluation import evaluate
+    from headeval.report import HeldOut
+    from headeval.solver.training import FOLD_SEED
+
     if training.out_of_fold is None:
-        return "not judged: --folds 0 skips the out-of-fold metrics", False, None
+        return HeldOut("not judged: --folds 0 skips the out-of-fold metrics", None)
     grouped = f", whole groups of {group}" if group else ""
-    how = f"out-of-fold: {n_folds} stratified folds{grouped}; each row is scored by a head that has not seen it"
+    copies = f" ({training.repeated:,} rows repeat another's embedding and share its fold)" if training.repeated else ""
+    how = f"out-of-fold: {n_folds} stratified folds{grouped}; each row is scored by a head that has not seen it{copies}"
     evaluation = evaluate(
         training.out_of_fold, examples.labels, kind="logit", threshold=head.threshold, classes=examples.classes
     )
-    return how, False, evaluation
+    return HeldOut(how, evaluation, n_folds=n_folds, fold_seed=FOLD_SEED)
 
 
 def _head_provenance(
@@ -148,13 +149,15 @@ def _head_provenance(
     return provenance | {"written_to": str(output)}
 
 
-def _notes(head: "LinearHead", weight: str | None) -> tuple[str, ...]:
+def _notes(head: "LinearHead", model_of_files: str | None, weight: str | None) -> tuple[str, ...]:
     notes = []
     if head.embedding_model == "unspecified":
         notes.append(
             "no embedding model is named, so nothing will notice when this head meets other embeddings: "
             "give --embedding-model NAME"
         )
+    elif model_of_files not in {None, head.embedding_model}:
+        notes.append(f"--embedding-model was taken, though the files name another model, {model_of_files}")
     if weight:
         notes.append("the fit is weighted; the metrics count every row once")
     return tuple(notes)

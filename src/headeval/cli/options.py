@@ -9,6 +9,8 @@ import typer
 from headeval._version import __version__
 from headeval.errors import UsageError
 
+MOST_BINS = 10_000
+
 
 def _show_version(wanted: bool) -> None:
     if wanted:
@@ -35,8 +37,8 @@ def _fold_count(value: int | None) -> int | None:
 
 
 def _bin_count(value: int | None) -> int | None:
-    if value is not None and value < 1:
-        raise UsageError(f"--bins must be at least 1, got {value}")
+    if value is not None and not 1 <= value <= MOST_BINS:
+        raise UsageError(f"--bins must be from 1 to {MOST_BINS:,}, got {value:,}")
     return value
 
 

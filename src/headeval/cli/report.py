@@ -62,7 +62,7 @@ def report(
     judged = Report(
         provenance=_provenance(data, subject, columns),
         how=subject.how,
-        in_sample=subject.in_sample,
+        seen=subject.seen,
         evaluation=evaluation,
         slices=_slices(subject, how_measured),
         decisions=tuple(decide(requirement, evaluation) for requirement in requirements),

@@ -13,13 +13,15 @@ from headeval.errors import HeadError, UsageError
 from headeval.evaluation import Evaluation, ScoreKind, evaluate
 from headeval.files.examples import Examples, embedding_columns, read_examples, require_both_classes
 from headeval.files.heads import check_embedding_model, read_head
-from headeval.files.scores import DeclaredScores, declared_scores
+from headeval.files.scores import DeclaredScores, declared_scores, declared_seen
 from headeval.files.tables import Tables
 from headeval.head import LinearHead
-from headeval.head_history import UNKNOWN_USE, RowsUsed, use_of_rows
-from headeval.printable import listed, printable
+from headeval.head_history import RowsSeen, RowsUsed, rows_seen
+from headeval.printable import listed, printable, quoted
 
 DEFAULT_THRESHOLD = 0.5
+
+_USED = {"fitted": "used for the fit", "calibrated": "used for a calibration"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class Subject:
     labels : (n,) in {0, 1}.
     threshold_from : "option", "head", "score file" or "default".
     how : which rows these are, in words.
-    in_sample : "fitted" or "calibrated" when the head used exactly these rows for that.
+    seen : how many of the rows made the head, where that is known.
     """
 
     tables: Tables
@@ -76,8 +78,19 @@ class Subject:
     threshold: float
     threshold_from: str
     how: str
-    in_sample: str | None
-    notes: tuple[str, ...]
+    seen: RowsSeen | None
+
+    @property
+    def in_sample(self) -> str | None:
+        """What most of the rows were used for, "fitted" or "calibrated"; None where they were not, or it is unknown."""
+        return None if self.seen is None else self.seen.in_sample
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What must be said of rows that made the head."""
+        if self.seen is None or not self.seen.fitted + self.seen.calibrated:
+            return ()
+        return ("rows that made the head flatter it: judge it on rows that it has not seen",)
 
     def evaluate(self, rows: Any = slice(None), **options: Any) -> Evaluation:
         """Judge all rows, or those of a mask."""
@@ -116,10 +129,10 @@ def choose_source(tables: Tables, *, head: Path | None, logit: str | None, prob:
     if head is not None:
         return head_source(read_head(head), str(head))
     declared = declared_scores(tables)
-    if logit is not None or prob is not None:
-        column, kind = (logit, "logit") if logit is not None else (prob, "prob")
-        own = declared if declared and column in {declared.logit, declared.prob} else None
-        return _column_source(str(column), "logit" if kind == "logit" else "prob", own)
+    if logit is not None:
+        return _column_source(logit, "logit", declared)
+    if prob is not None:
+        return _column_source(prob, "prob", declared)
     if declared is None:
         raise UsageError(
             "nothing says what to judge: give --head HEAD, or --logit COL or --prob COL for a column of scores; "
@@ -162,7 +175,7 @@ def read_subject(
         track=reading(quiet),
     )
     chosen, chosen_from = _threshold(source, threshold)
-    how, in_sample = _which_rows(examples, source)
+    how, seen = _which_rows(examples, source, tables)
     scores = head.logits(examples.embeddings) if head and examples.embeddings is not None else examples.scores
     return Subject(
         tables=tables,
@@ -173,8 +186,7 @@ def read_subject(
         threshold=chosen,
         threshold_from=chosen_from,
         how=how,
-        in_sample=in_sample,
-        notes=() if in_sample is None else (f"the numbers flatter the head: it was {in_sample} on these very rows",),
+        seen=seen,
     )
 
 
@@ -191,6 +203,7 @@ def rows_used(examples: Examples) -> RowsUsed:
         positives=int(examples.labels.sum()),
         fingerprint=examples.fingerprint,
         unlabelled=examples.unlabelled,
+        digests=examples.digests[:, 0],
     )
 
 
@@ -214,8 +227,11 @@ def reading(quiet: bool) -> Any:
 
 
 def _column_source(column: str, kind: ScoreKind, declared: DeclaredScores | None) -> Source:
-    if declared is None:
+    if declared is None or column not in {declared.logit, declared.prob}:
         return Source(column, kind)
+    if column != (declared.logit if kind == "logit" else declared.prob):
+        own = "logit" if column == declared.logit else "prob"
+        raise UsageError(f"the file itself says that column {quoted(column)} is a {own}: use --{own} {quoted(column)}")
     return Source(column, kind, None, declared.classes, declared.threshold)
 
 
@@ -227,14 +243,18 @@ def _threshold(source: Source, option: float | None) -> tuple[float, str]:
     return DEFAULT_THRESHOLD, "default"
 
 
-def _which_rows(examples: Examples, source: Source) -> tuple[str, str | None]:
-    """Say in words which rows are judged, and whether they made the head: that is never passed over."""
-    count = f"{len(examples.labels):,} labelled rows"
-    if source.head is None:
-        return f"{count}, scored by column {source.name}", None
-    use = use_of_rows(source.head.metrics, examples.fingerprint)
-    if use is None:
-        return f"{count}; whether some of them were also used for the fit is not checked row by row", None
-    if use == UNKNOWN_USE:
-        return f"{count}; the head does not say which rows it was fitted on", None
-    return f"IN-SAMPLE: the very {count} the head was {use} on; judge it on other rows", use
+def _which_rows(examples: Examples, source: Source, tables: Tables) -> tuple[str, RowsSeen | None]:
+    """Say in words which rows are judged; rows that the head has seen are never passed over."""
+    rows = f"{len(examples.labels):,} labelled rows"
+    scored = "" if source.head else f", scored by column {source.name}"
+    seen = rows_seen(source.head.metrics, examples.digests[:, 0]) if source.head else declared_seen(tables)
+    if seen is None:
+        return (
+            f"{rows}{scored}; which rows the {'head' if source.head else 'classifier'} was fitted on is not known",
+            None,
+        )
+    if seen.in_sample:
+        return f"IN-SAMPLE: most of these {rows}{scored} were {_USED[seen.in_sample]}; judge on other rows", seen
+    about = "" if seen.exact else "about "
+    parts = [f"{about}{getattr(seen, use):,} of them {words}" for use, words in _USED.items() if getattr(seen, use)]
+    return f"{rows}{scored}; {' and '.join(parts) or 'none of them is known to have made the head'}", seen

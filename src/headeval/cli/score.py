@@ -22,10 +22,9 @@ def score(
     """
     from headeval.cli.rows import check_models, reading
     from headeval.files.atomic import check_output
-    from headeval.files.examples import embedding_blocks, embedding_columns
+    from headeval.files.examples import embedding_columns
     from headeval.files.heads import read_head
-    from headeval.files.output import table_writer
-    from headeval.files.scores import DeclaredScores, refuse_own_input
+    from headeval.files.scores import DeclaredScores, head_blocks, refuse_own_input, write_scored
     from headeval.files.tables import open_tables
 
     linear_head = read_head(head)
@@ -33,18 +32,15 @@ def score(
     refuse_own_input(output, tables)
     check_output(output, force=force)
     check_models(linear_head, tables, embedding_model)
-    classes = (linear_head.classes[0], linear_head.classes[-1])
-    scores = DeclaredScores("logit", "prob", "flagged", classes, linear_head.threshold)
-    scores.check_free(tables)
-    vectors = list(embedding_columns(tables, embedding))
-    metadata = {**tables.metadata, **scores.metadata(), "embedding_model": linear_head.embedding_model}
-    rows = flagged = 0
-    blocks = embedding_blocks(tables, embedding=embedding, dim=linear_head.dim, track=reading(quiet))
-    with table_writer(output, force=force, metadata=metadata) as table:
-        for block, embeddings in blocks:
-            logits = linear_head.logits(embeddings)
-            table.write(scores.add_to(block.batch.drop_columns(vectors), logits))
-            rows += len(logits)
-            flagged += int(scores.flags(logits).sum())
+    declared = DeclaredScores("logit", "prob", "flagged", linear_head.decision_classes, linear_head.threshold)
+    declared.check_free(tables)
+    rows, flagged = write_scored(
+        output,
+        head_blocks(tables, linear_head, embedding=embedding, track=reading(quiet)),
+        declared,
+        without=embedding_columns(tables, embedding),
+        metadata={**tables.metadata, "embedding_model": linear_head.embedding_model},
+        force=force,
+    )
     decided = f"{rows:,} rows scored by {head}, {flagged:,} flagged at {linear_head.threshold}"
     say(f"{decided}: written to {output}", quiet=quiet)

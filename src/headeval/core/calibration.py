@@ -37,7 +37,8 @@ class ReliabilityTable:
     accuracy : (B,) share correct (positive-class: share of positives), 0.0 in an empty bin.
     ece : Σ (counts/n)·|accuracy − confidence|.
     mce : the largest |accuracy − confidence| of a bin that is not empty.
-    noise : about the ECE that a perfectly calibrated classifier would show on rows of these confidences.
+    ece_if_calibrated : about the mean ECE of perfectly calibrated classifiers on rows of these confidences; by
+        chance one of them can well show half as much again.
     """
 
     convention: Convention
@@ -49,7 +50,7 @@ class ReliabilityTable:
     accuracy: FloatArray
     ece: float
     mce: float
-    noise: float
+    ece_if_calibrated: float
 
     @property
     def n_bins(self) -> int:
@@ -224,13 +225,14 @@ def _table(
         accuracy=mean_accuracy,
         ece=float(counts @ gap) / max(n, 1),
         mce=float(gap[counts > 0].max(initial=0.0)),
-        noise=_noise(index, confidence, n_bins),
+        ece_if_calibrated=_ece_if_calibrated(index, confidence, n_bins),
     )
 
 
-def _noise(index: IntArray, confidence: FloatArray, n_bins: int) -> float:
+def _ece_if_calibrated(index: IntArray, confidence: FloatArray, n_bins: int) -> float:
     """Expected ECE when each row is right with probability c, independently of the others."""
-    # The number of rows right in a bin then has the variance Σ c(1 − c), and its distance from the mean is
-    # about that of a normal variable, √(2/π) standard deviations; in bins of very few rows it is a little more.
-    variance = np.bincount(index, weights=confidence * (1.0 - confidence), minlength=n_bins)
-    return float(np.sqrt(2.0 / np.pi * variance).sum() / max(confidence.shape[0], 1))
+    # The number of rows right in a bin then has the variance v = Σ c(1 − c). Its mean distance from the expected
+    # number is about that of a normal variable, √(2v/π), where v is large, and never more than 2v, the sum of the
+    # distances of the single rows, which it approaches where v is small.
+    v = np.bincount(index, weights=confidence * (1.0 - confidence), minlength=n_bins)
+    return float(np.minimum(np.sqrt(2.0 / np.pi * v), 2.0 * v).sum() / max(confidence.shape[0], 1))

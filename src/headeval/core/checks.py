@@ -81,6 +81,8 @@ def whole_number(name: str, value: Any, *, minimum: int) -> int:
 
 def real_number(name: str, value: Any, *, minimum: float, maximum: float = np.inf) -> float:
     """Return `value` as a finite float within [minimum, maximum]."""
+    if isinstance(value, bool | np.bool_ | str | bytes):
+        raise ValueError(f"{name} must be a number, got {value!r}")
     try:
         number = float(value)
     except OverflowError:
@@ -91,6 +93,15 @@ def real_number(name: str, value: Any, *, minimum: float, maximum: float = np.in
         limits = f"at least {minimum:g}" if maximum == np.inf else f"between {minimum:g} and {maximum:g}"
         raise ValueError(f"{name} must be finite and {limits}, got {number:g}")
     return number
+
+
+def decision_threshold(value: Any) -> float:
+    """Return `value` as a float that scores can be compared with; ±∞ flags nothing or everything, NaN is refused."""
+    if isinstance(value, float | np.floating) and not np.isfinite(value):
+        if np.isnan(value):
+            raise ValueError("threshold must be a number, got NaN")
+        return float(value)
+    return real_number("threshold", value, minimum=-np.inf)
 
 
 def _as_real(name: str, values: ArrayLike) -> FloatArray:

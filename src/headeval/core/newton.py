@@ -31,10 +31,13 @@ class Reason(Enum):
     CONVERGED = "the gradient vanished: this is the optimum"
     STEP_LIMIT = "the step limit was reached before the gradient vanished"
     SEPARABLE = (
-        "the loss has no finite minimum: the classes are perfectly separated and l2 is 0 (use l2 > 0), "
-        "or there is only one class"
+        "the loss has no finite minimum: the classes are perfectly separated and l2 is 0 or next to nothing "
+        "(use a larger l2), or there is only one class"
     )
-    SINGULAR = "the Hessian is singular: columns are constant or depend on each other and l2 is too small"
+    SINGULAR = (
+        "the Hessian is singular: l2 is too small where columns are constant or depend on each other, "
+        "or where the classes are perfectly separated"
+    )
     STALLED = "no step along the Newton direction lowers the loss any further"
 
 
@@ -165,8 +168,9 @@ def _kept_regular(H: FloatArray, penalty: FloatArray) -> bool:
     """Whether the penalty alone keeps every column apart, so that the look at the pivots can be spared."""
     # Whatever the other columns, at least l2 of a feature's diagonal and the share l2/(l2 + λ_max) of the
     # intercept's stay unexplained by them, and λ_max is at most the trace.
-    l2 = float(penalty.max(initial=0.0))
-    return l2 > _redundant(H.shape[0]) * float(np.diag(H) @ (penalty > 0))
+    # (the trace is at most the number of columns times the largest entry, which cannot overflow)
+    l2, largest = float(penalty.max(initial=0.0)), float(np.diag(H).max(initial=0.0))
+    return l2 > 0 and l2 / largest > _redundant(H.shape[0]) * H.shape[0]
 
 
 def _has_redundant_column(C: FloatArray) -> bool:

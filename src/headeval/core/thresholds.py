@@ -119,9 +119,7 @@ def confusion_counts(scores: ArrayLike, labels: ArrayLike, *, threshold: float) 
     """
     scores = checks.finite_array("scores", scores, ndim=1)
     positive = checks.binary_labels(labels, n=scores.shape[0]) == 1
-    if np.isnan(threshold):
-        raise ValueError("threshold must be a number, got NaN")
-    flagged = scores >= threshold
+    flagged = scores >= checks.decision_threshold(threshold)
     return ConfusionCounts(
         true_positives=int(np.count_nonzero(flagged & positive)),
         false_positives=int(np.count_nonzero(flagged & ~positive)),
@@ -160,6 +158,7 @@ def decision_changes(before: ArrayLike, after: ArrayLike, *, threshold: float) -
     >>> decision_changes([0.4, 0.6, 0.7], [0.5, 0.3, 0.8], threshold=0.5)
     DecisionChanges(newly_flagged=1, no_longer_flagged=1)
     """
+    threshold = checks.decision_threshold(threshold)
     was = checks.finite_array("before", before, ndim=1) >= threshold
     now = checks.finite_array("after", after, ndim=1) >= threshold
     if was.shape != now.shape:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from headeval.errors import DataError
 from headeval.files.arrow_errors import shown
 from headeval.files.collecting import Collector, Wanted, place_of
-from headeval.files.fingerprint import fingerprint
+from headeval.files.fingerprint import fingerprint, row_digests
 from headeval.files.numeric import plain_type
 from headeval.files.row_faults import RowFaults
 from headeval.files.tables import Block, TableFile, Tables
@@ -34,7 +34,8 @@ class Examples:
     groups : shape (n,), codes 0 to G - 1 in the order of the texts of the groups; or None.
     slices : by column, the text of the value of each row, shape (n,); "(null)" for a null.
     unlabelled : how many rows were left out since they have no label.
-    fingerprint : see `headeval.files.fingerprint`; the same rows in another order or in other files have the same.
+    digests : of each row's embedding or score, shape (n, 2); see `headeval.files.fingerprint`.
+    fingerprint : of rows and labels; the same rows in another order or in other files have the same.
     """
 
     labels: NDArray[np.uint8]
@@ -45,6 +46,7 @@ class Examples:
     groups: NDArray[np.int64] | None
     slices: Mapping[str, NDArray[np.object_]]
     unlabelled: int
+    digests: NDArray[np.uint64]
     fingerprint: str
 
 
@@ -122,6 +124,8 @@ def read_examples(
         where=f"{_files(tables)}: column {quoted(label)}", positive=positive, classes=classes
     )
     embeddings, scores = collector.embeddings(), collector.scores()
+    values = scores if embeddings is None else embeddings
+    digests = row_digests(np.zeros(len(labels)) if values is None else values)
     return Examples(
         labels=labels,
         classes=names,
@@ -131,7 +135,8 @@ def read_examples(
         groups=collector.groups(),
         slices=collector.slices(),
         unlabelled=collector.unlabelled,
-        fingerprint=fingerprint(scores if embeddings is None else embeddings, labels),
+        digests=digests,
+        fingerprint=fingerprint(digests, labels),
     )
 
 

@@ -1,4 +1,4 @@
-"""One short text that tells whether two evaluations saw the same rows."""
+"""Digests that tell equal rows from others, wherever they stand and however they are stored."""
 
 from hashlib import blake2b
 from typing import Any
@@ -7,47 +7,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 _CHUNK_BYTES = 2**20
+_DIGEST_BYTES = 16
 
 
-def fingerprint(values: NDArray[Any] | None, labels: NDArray[np.uint8]) -> str:
-    """Return the number of rows and a digest that depends on the rows but not on their order.
+def row_digests(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return a digest of each row, shape (n, 2): the two halves of BLAKE2b with 16 bytes, big-endian.
 
-    The digests (BLAKE2b, 16 bytes, big-endian) of the rows are added modulo 2**128. The bytes of a row are its
-    embedding as little-endian float32, or its score as little-endian float64, and one byte for its label. A negative
-    zero counts as zero.
+    The bytes of a row are its embedding as little-endian float32, so that copies of other precision agree, or its
+    score as little-endian float64. A negative zero counts as zero.
 
     Parameters
     ----------
-    values : embeddings, shape (n, d), or scores, shape (n,), or None for labels alone.
+    values : embeddings, shape (n, d), or scores, shape (n,).
+
+    Examples
+    --------
+    >>> digests = row_digests(np.array([[0.25, 0.5], [0.25, 0.75], [0.25, 0.5]]))
+    >>> bool((digests[0] == digests[2]).all()), bool((digests[0] == digests[1]).any())
+    (True, False)
+    """
+    kind = "<f4" if values.ndim == 2 else "<f8"
+    table = values.reshape(len(values), -1)
+    width = table.shape[1] * np.dtype(kind).itemsize
+    digests = []
+    step = max(1, _CHUNK_BYTES // width)
+    for start in range(0, len(table), step):
+        with np.errstate(over="ignore", under="ignore"):
+            # Adding zero turns -0.0 into 0.0 and leaves every other number as it is.
+            rows = (table[start : start + step].astype(kind) + np.zeros((), dtype=kind)).tobytes()
+        digests += [
+            blake2b(rows[position : position + width], digest_size=_DIGEST_BYTES).digest()
+            for position in range(0, len(rows), width)
+        ]
+    return np.frombuffer(b"".join(digests), dtype=">u8").reshape(-1, 2).astype(np.uint64)
+
+
+def fingerprint(digests: NDArray[np.uint64], labels: NDArray[np.uint8]) -> str:
+    """Return the number of rows and a digest of rows and labels that does not depend on their order.
+
+    The digests of the rows are added modulo 2**128, those of the positives three times.
+
+    Parameters
+    ----------
+    digests : of the rows, shape (n, 2).
     labels : shape (n,), 0 or 1.
 
     Examples
     --------
-    >>> a = fingerprint(np.array([0.25, 0.75]), np.array([0, 1], dtype=np.uint8))
-    >>> a == fingerprint(np.array([0.75, 0.25]), np.array([1, 0], dtype=np.uint8))
-    True
-    >>> a[:2]
-    '2:'
+    >>> digests = row_digests(np.array([0.25, 0.75]))
+    >>> a = fingerprint(digests, np.array([0, 1], dtype=np.uint8))
+    >>> a == fingerprint(digests[::-1], np.array([1, 0], dtype=np.uint8)), a[:2]
+    (True, '2:')
     """
-    n = len(labels)
-    if values is None:
-        values = np.empty((n, 0), dtype="<f4")
-    kind = "<f4" if values.ndim == 2 else "<f8"
-    table = values.reshape(n, -1)
-    width = table.shape[1] * np.dtype(kind).itemsize + 1
-    step = max(1, _CHUNK_BYTES // width)
     total = 0
-    for start in range(0, n, step):
-        rows = _bytes(table[start : start + step], labels[start : start + step], kind)
-        for position in range(0, len(rows), width):
-            digest = blake2b(rows[position : position + width], digest_size=16).digest()
-            total += int.from_bytes(digest, "big")
-    return f"{n}:{total % 2**128:032x}"
-
-
-def _bytes(table: NDArray[Any], labels: NDArray[np.uint8], kind: str) -> bytes:
-    with np.errstate(over="ignore", under="ignore"):
-        # Adding zero turns -0.0 into 0.0 and leaves every other number as it is.
-        numbers = np.ascontiguousarray(table.astype(kind) + np.zeros((), dtype=kind))
-    numbers = numbers.view(np.uint8).reshape(len(labels), numbers.shape[1] * np.dtype(kind).itemsize)
-    return np.concatenate([numbers, labels[:, None]], axis=1).tobytes()
+    for (high, low), label in zip(digests.tolist(), labels.tolist(), strict=True):
+        total += ((high << 64) + low) * (3 if label else 1)
+    return f"{len(labels)}:{total % 2**128:032x}"

@@ -45,6 +45,11 @@ def resolve_labels(
     ('ham', 'spam')
     """
     if positive is not None:
+        if classes is not None and canonical_number(positive) == canonical_number(classes[0]):
+            raise DataError(
+                f"{where}: --positive {quoted(positive)} is the class that the head does not flag; it flags "
+                f"{quoted(classes[1])}"
+            )
         return _named(counts, where, positive, classes)
     if classes is not None:
         return _by_head(counts, where, classes)

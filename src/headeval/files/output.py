@@ -47,6 +47,11 @@ class TableWriter:
             reason = printable((str(error).splitlines() or [""])[0], longest=160)
             raise OutputError(f"{shown(self._path)} cannot be written: {reason}") from error
 
+    def add_metadata(self, metadata: Mapping[str, str]) -> None:
+        """Keep text that is known only after the rows; a CSV file has no place for it."""
+        if self._writer is not None and not _is_csv(self._path):
+            self._writer.add_key_value_metadata(dict(metadata))
+
     def close(self) -> None:
         """Complete the file.
 

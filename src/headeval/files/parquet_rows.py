@@ -29,6 +29,8 @@ def read_schema(path: Path) -> tuple[pa.Schema, int]:
     with reading(path), path.open("rb") as stream:
         file = _opened(stream)
         schema, n_rows = file.schema_arrow, int(file.metadata.num_rows)
+        # What was added when the file was closed stands beside the schema's own metadata.
+        schema = schema.with_metadata({**(schema.metadata or {}), **(file.metadata.metadata or {})})
         str(schema.names)  # decodes the names now: they need not be UTF-8
     if n_rows <= 0:
         raise DataError(f"{shown(path)} holds no rows")

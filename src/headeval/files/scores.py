@@ -1,29 +1,37 @@
 """Score files: columns of logits and probabilities, and the metadata that says which is which."""
 
 import dataclasses
+import functools
 import json
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from headeval.core.checks import FloatArray
-from headeval.core.stable import sigmoid
+from headeval.core.scaling import Scaling
+from headeval.core.stable import logit, sigmoid
 from headeval.errors import DataError, OutputError
+from headeval.evaluation import ScoreKind
 from headeval.files.arrow_errors import shown
 from headeval.files.collecting import place_of
-from headeval.files.examples import Track, untracked
+from headeval.files.examples import Track, embedding_blocks, untracked
+from headeval.files.fingerprint import row_digests
 from headeval.files.numeric import read_numbers
+from headeval.files.output import table_writer
 from headeval.files.row_faults import RowFaults
 from headeval.files.tables import Block, Tables
+from headeval.head import LinearHead
+from headeval.head_history import RowsSeen, rows_seen
 from headeval.printable import listed, quoted
 
 # Which column is a logit is written into the Parquet metadata under this key, never guessed from the values.
 _KEY = "headeval_scores"
+_SEEN_KEY = "headeval_rows_seen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +95,110 @@ def declared_scores(tables: Tables) -> DeclaredScores | None:
     return declared if usable else None
 
 
-def score_blocks(
-    tables: Tables, column: str, kind: Literal["logit", "prob"], *, track: Track = untracked
-) -> Iterator[tuple[Block, NDArray[np.float64]]]:
-    """Return block after block, with all its columns, and its scores, shape (n,).
+def seen_metadata(seen: RowsSeen | None) -> dict[str, str]:
+    """Return the schema metadata that says how many of a score file's rows the head had seen, if that is known."""
+    return {} if seen is None else {_SEEN_KEY: json.dumps(dataclasses.asdict(seen))}
+
+
+def declared_seen(tables: Tables) -> RowsSeen | None:
+    """Return how many rows of all files together the head had seen that scored them; None where one does not say."""
+    total = RowsSeen(0, 0, 0, exact=True)
+    for file in tables.files:
+        try:
+            content = json.loads(file.metadata.get(_SEEN_KEY, "null"))
+            n, fitted, calibrated = (int(content[name]) for name in ("n", "fitted", "calibrated"))
+            total += RowsSeen(n, fitted, calibrated, bool(content["exact"]))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+    return total
+
+
+def seen_after_calibration(tables: Tables, labelled: int, unlabelled: int) -> RowsSeen:
+    """Return what to say of a score file whose labelled rows a calibration has used."""
+    before = declared_seen(tables)
+    fitted, exact = (0, False) if before is None else (before.fitted, before.exact)
+    return RowsSeen(labelled + unlabelled, fitted, labelled, exact)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredBlock:
+    """Rows with their logits, shape (n,), and how many of them the head has seen, where it says."""
+
+    block: Block
+    logits: FloatArray
+    seen: RowsSeen | None = None
+
+
+def head_blocks(tables: Tables, head: LinearHead, *, embedding: str, track: Track = untracked) -> Iterator[ScoredBlock]:
+    """Return block after block, with all its columns, scored by a head.
 
     Raises
     ------
-    DataError : for a missing column, and for rows whose score is no finite number (or no probability).
+    DataError : for embeddings that are missing, or not the head's width.
+    """
+    for block, embeddings in embedding_blocks(tables, embedding=embedding, dim=head.dim, track=track):
+        yield ScoredBlock(block, head.logits(embeddings), rows_seen(head.metrics, row_digests(embeddings)[:, 0]))
+
+
+def column_blocks(
+    tables: Tables, column: str, kind: ScoreKind, scaling: Scaling, *, track: Track = untracked
+) -> Iterator[ScoredBlock]:
+    """Return block after block, with all its columns, and the calibrated logits of a column of scores.
+
+    Raises
+    ------
+    DataError : for a missing column, and for rows whose score is no finite number or, where it is a probability, not
+        between 0 and 1, both excluded: their logits would be infinite.
     """
     faults = RowFaults()
     for block in track(tables.blocks(tables.column_names), tables.n_rows):
         faults.raise_if_any(unless_in=block.path)
         place = place_of(block, faults)
         scores = read_numbers(block.batch.column(column), column, place)
-        if scores is not None and kind == "prob":
-            outside = (scores < 0) | (scores > 1)
-            if outside.any():
-                place.fault(outside, f"column {quoted(column)} is no probability in [0, 1]")
+        certain = None if scores is None or kind == "logit" else (scores <= 0) | (scores >= 1)
+        if scores is not None and certain is not None and certain.any():
+            place.fault(
+                certain,
+                f"column {quoted(column)} is not between 0 and 1, so that its logit is not finite",
+                advice="calibrate logits (--logit COL), or take these rows out",
+                cells=scores[certain].tolist(),
+            )
         if scores is not None and not faults:
-            yield block, scores
+            yield ScoredBlock(block, scaling.apply(scores if kind == "logit" else logit(scores)))
     faults.raise_if_any()
+
+
+def write_scored(
+    output: Path,
+    scored: Iterable[ScoredBlock],
+    declared: DeclaredScores,
+    *,
+    without: Sequence[str] = (),
+    metadata: Mapping[str, str],
+    force: bool,
+) -> tuple[int, int]:
+    """Write the rows with the declared columns of their logits; return how many there are and how many are flagged.
+
+    Parameters
+    ----------
+    without : columns that are left out.
+    metadata : text for the schema metadata of a Parquet file; what is declared, and what was seen, is added.
+
+    Raises
+    ------
+    OutputError : where the file exists or cannot be written.
+    """
+    rows, flagged, seen = 0, 0, []
+    with table_writer(output, force=force, metadata={**metadata, **declared.metadata()}) as table:
+        for part in scored:
+            batch = part.block.batch
+            table.write(declared.add_to(batch.drop_columns(list(without)) if without else batch, part.logits))
+            rows += len(part.logits)
+            flagged += int(np.count_nonzero(declared.flags(part.logits)))
+            seen += [] if part.seen is None else [part.seen]
+        if seen:
+            table.add_metadata(seen_metadata(functools.reduce(operator.add, seen)))
+    return rows, flagged
 
 
 def refuse_own_input(output: Path, tables: Tables) -> None:

@@ -3,12 +3,13 @@
 import dataclasses
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from headeval._version import __version__
 from headeval.core.calibration import ReliabilityTable
 from headeval.evaluation import Evaluation, Metric
-from headeval.report import Report, Slice
+from headeval.report import HeldOut, Report, Slice
 from headeval.requirements import Decision
 
 FORMAT = "headeval-report"
@@ -35,6 +36,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "provenance": dict(report.provenance),
         "how": report.how,
         "in_sample": report.in_sample,
+        "rows_seen": None if report.seen is None else dataclasses.asdict(report.seen),
         **body,
         "slices": [_slice(part) for part in report.slices],
         "requirements": [_requirement(decision) for decision in report.decisions],
@@ -68,6 +70,14 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
         "reliability": _reliability(evaluation.reliability),
         "notes": list(evaluation.notes),
     }
+
+
+def with_evaluation(history: Mapping[str, Any], held_out: HeldOut) -> dict[str, Any]:
+    """Return the `metrics` of a fitted head with its held-out evaluation, where it was not skipped."""
+    if held_out.evaluation is None:
+        return dict(history)
+    folds = {"folds": held_out.n_folds, "fold_seed": held_out.fold_seed} if held_out.n_folds else {}
+    return {**history, "evaluation": {"how": held_out.how, **folds, **evaluation_document(held_out.evaluation)}}
 
 
 def to_json(document: Any) -> str:
@@ -105,7 +115,7 @@ def _calibration(table: ReliabilityTable) -> dict[str, Any]:
         "closed": "left" if table.convention == "top-label-left" else "right",
         "ece": table.ece,
         "mce": table.mce,
-        "ece_if_calibrated": table.noise,
+        "ece_if_calibrated": table.ece_if_calibrated,
     }
 
 

@@ -121,7 +121,13 @@ def _calibration(evaluation: Evaluation) -> Section:
     headings = ("ECE", "if calibrated", "MCE")
     columns = (Column("convention"), Column("bins"), *(Column(heading, numeric=True) for heading in headings))
     errors = tuple(
-        (table.convention, convention_bins(table), number(table.ece), f"~{number(table.noise, 2)}", number(table.mce))
+        (
+            table.convention,
+            convention_bins(table),
+            number(table.ece),
+            f"~{number(table.ece_if_calibrated, 2)}",
+            number(table.mce),
+        )
         for table in evaluation.calibration
     )
     scores = [

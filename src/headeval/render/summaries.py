@@ -17,15 +17,14 @@ IN_SAMPLE = (
 
 def fit_sheet(summary: FitSummary) -> Sheet:
     """Lay out a fit; its evaluation stands under the words that say which rows it is on."""
-    evaluation = summary.evaluation
+    held_out, evaluation = summary.held_out, summary.held_out.evaluation
     # Out of fold the rows judged are the rows of the fit, which the provenance counts already.
-    elsewhere = evaluation is not None and not summary.how.startswith("out-of-fold")
-    rows = (("rows judged", rows_line(evaluation)),) if evaluation is not None and elsewhere else ()
+    rows = (("rows judged", rows_line(evaluation)),) if evaluation is not None and not held_out.n_folds else ()
     return Sheet(
         title="headeval fit",
         provenance=(*provenance_lines(summary.provenance), ("fit", fit_story(summary.story)), *rows),
-        how=printable(summary.how),
-        caution=evaluation is None or summary.in_sample,
+        how=printable(held_out.how),
+        caution=evaluation is None or (held_out.seen is not None and held_out.seen.in_sample is not None),
         sections=() if evaluation is None else evaluation_sections(evaluation),
         notes=tuple(map(printable, summary.notes))
         if evaluation is None

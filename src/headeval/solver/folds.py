@@ -84,11 +84,36 @@ def out_of_fold_logits(
     return logits, fits
 
 
+def joined_groups(groups: IntArray, others: IntArray) -> IntArray:
+    """Return the finest grouping in which rows that share a group in either grouping are together.
+
+    Parameters
+    ----------
+    groups, others : (n,) codes ≥ 0.
+
+    Returns
+    -------
+    codes : (n,) codes ≥ 0.
+
+    Examples
+    --------
+    >>> joined_groups(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])).tolist()
+    [0, 0, 0, 1]
+    """
+    joined = np.unique(groups, return_inverse=True)[1]
+    while True:
+        before = joined
+        for codes in (others, groups):
+            lowest = np.full(int(codes.max(initial=0)) + 1, joined.size, dtype=np.int64)
+            np.minimum.at(lowest, codes, joined)
+            joined = lowest[codes]
+        if np.array_equal(joined, before):
+            return np.unique(joined, return_inverse=True)[1]
+
+
 def _deal_rows(labels: IntArray, n_folds: int, rng: np.random.Generator) -> IntArray:
     """Shuffle each class and deal it out in turn; the second class starts where the first ended."""
-    smaller = int(min(np.count_nonzero(labels), np.count_nonzero(labels == 0)))
-    if smaller < n_folds:
-        raise FoldError(f"{n_folds} folds need at least {n_folds} rows of each class, the smaller has {smaller}")
+    _check_smaller_class(labels, n_folds)
     folds = np.empty(labels.shape[0], dtype=np.int64)
     dealt = 0
     for value in (1, 0):
@@ -100,16 +125,40 @@ def _deal_rows(labels: IntArray, n_folds: int, rng: np.random.Generator) -> IntA
 
 def _deal_groups(labels: IntArray, groups: IntArray, n_folds: int, rng: np.random.Generator) -> IntArray:
     """Give each group, the largest first, to the fold where the shares of both classes stay most even."""
-    n_groups = int(groups.max()) + 1
-    sizes = np.stack([np.bincount(groups[labels == value], minlength=n_groups) for value in (0, 1)], axis=1)
+    sizes = np.stack([np.bincount(groups[labels == value], minlength=groups.max() + 1) for value in (0, 1)], axis=1)
     shares = sizes / np.maximum(sizes.sum(axis=0), 1)
-    order = rng.permutation(n_groups)
+    order = rng.permutation(sizes.shape[0])
     order = order[np.argsort(-shares.max(axis=1)[order], kind="stable")]
-    filled = np.zeros((n_folds, 2))
-    fold_of_group = np.empty(n_groups, dtype=np.int64)
-    for group in order:
-        # Growth of the sum of squares when the group joins; the smallest keeps the folds most even.
-        growth = (2 * filled + shares[group]) @ shares[group]
-        fold_of_group[group] = int(np.argmin(growth))
-        filled[fold_of_group[group]] += shares[group]
+    filled = np.zeros((n_folds, 2), dtype=np.int64)
+    fold_of_group = np.empty(sizes.shape[0], dtype=np.int64)
+    for group in order[sizes[order].sum(axis=1) > 1].tolist():
+        # Growth of the sum of squares of the shares when the group joins; of equal ones the fold with the fewest
+        # rows, so that a group of one class does not join a fold of the other while a third is empty.
+        growth = (2 * filled / np.maximum(sizes.sum(axis=0), 1) + shares[group]) @ shares[group]
+        fold = int(np.lexsort((filled.sum(axis=1), growth))[0])
+        fold_of_group[group] = fold
+        filled[fold] += sizes[group]
+    for value in (1, 0):
+        single = order[(sizes[order].sum(axis=1) == 1) & (sizes[order, value] == 1)]
+        fold_of_group[single] = _levelled(filled[:, value], filled.sum(axis=1), single.size)
+        filled[:, value] += np.bincount(fold_of_group[single], minlength=n_folds)
     return fold_of_group[groups]
+
+
+def _levelled(filled: IntArray, rows: IntArray, count: int) -> IntArray:
+    """Return folds for `count` single rows of a class so that its rows in each fold come as even as can be."""
+    level = int(filled.min())
+    while np.maximum(level - filled, 0).sum() < count:
+        level += max(1, int(count - np.maximum(level - filled, 0).sum()) // filled.size)
+    missing = np.maximum(level - filled, 0)
+    # One too many in some folds: taken from those that have the most rows of both classes.
+    surplus = int(missing.sum() - count)
+    fullest = np.lexsort((-rows, missing == 0))
+    missing[fullest[:surplus]] -= 1
+    return np.repeat(np.arange(filled.size), missing)
+
+
+def _check_smaller_class(labels: IntArray, n_folds: int) -> None:
+    smaller = int(min(np.count_nonzero(labels), np.count_nonzero(labels == 0)))
+    if smaller < n_folds:
+        raise FoldError(f"{n_folds} folds need at least {n_folds} rows of each class, the smaller has {smaller}")

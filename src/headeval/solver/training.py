@@ -10,7 +10,7 @@ from headeval.core.checks import FloatArray, IntArray
 from headeval.core.logistic import fit_logistic
 from headeval.core.newton import LogisticFit
 from headeval.core.vectors import unit_vectors
-from headeval.solver.folds import out_of_fold_logits, stratified_folds
+from headeval.solver.folds import joined_groups, out_of_fold_logits, stratified_folds
 
 FOLD_SEED = 0
 
@@ -22,11 +22,14 @@ class Training:
     Attributes
     ----------
     fit : of all rows; `fit.w` is (d+1,) with the intercept last, for unit vectors.
-    out_of_fold : (n,) logits, or None without folds.
+    out_of_fold : (n,) logits, or None without folds. Each fold's come from a fit of its own; judged together they
+        say how such heads do on new rows, the head of all rows being one more of them.
+    repeated : rows that repeat another's embedding, and were kept in its fold.
     """
 
     fit: LogisticFit
     out_of_fold: FloatArray | None
+    repeated: int = 0
 
 
 class NotConvergedError(ValueError):
@@ -39,6 +42,7 @@ def train(
     *,
     l2: float,
     n_folds: int,
+    identity: IntArray,
     groups: IntArray | None = None,
     sample_weight: FloatArray | None = None,
     track: Callable[[Iterable[int]], Iterable[int]] = iter,
@@ -50,7 +54,9 @@ def train(
     embeddings : (n, d), of any length; each row is brought to unit length first.
     labels : (n,) in {0, 1}, both present.
     n_folds : 0 for none, else ≥ 2; the shuffle has the fixed seed `FOLD_SEED`.
+    identity : (n,) codes, equal for rows with the same embedding: copies of a row in another fold would give it away.
     groups : (n,) codes; rows of one group share a fold.
+    l2, sample_weight : as for `fit_logistic`; the weights count in every fold too.
     track : wraps the fold numbers, for a progress bar.
 
     Raises
@@ -64,11 +70,14 @@ def train(
     fit = _converged(fit_logistic(units, labels, l2=l2, sample_weight=sample_weight), "")
     if not n_folds:
         return Training(fit, None)
+    repeated = int(labels.size - np.unique(identity).size)
+    if repeated:
+        groups = identity if groups is None else joined_groups(groups, identity)
     folds = stratified_folds(labels, n_folds, rng=np.random.default_rng(FOLD_SEED), groups=groups)
     logits, fits = out_of_fold_logits(units, labels, folds, l2=l2, sample_weight=sample_weight, track=track)
     for number, fold_fit in enumerate(fits, start=1):
         _converged(fold_fit, f"without fold {number}: ")
-    return Training(fit, logits)
+    return Training(fit, logits, repeated)
 
 
 def _converged(fit: LogisticFit, where: str) -> LogisticFit:
