@@ -31,9 +31,9 @@ PACKAGES = {
 DRAWERS = {"utils", "util", "helpers", "common", "misc"}
 # function -> why it is longer than LONGEST_FUNCTION
 LONG_FUNCTIONS = {
-    "headeval.cli.fit.fit": "sixteen options, a line each; the body is 27 lines",
-    "headeval.cli.report.report": "twenty options, a line each; the body is 30 lines",
-    "headeval.files.examples.read_examples": "thirteen arguments, a line each; the body is 31 lines",
+    "headeval.cli.fit.fit": "sixteen options, a line each; the body is 32 lines with its imports apart",
+    "headeval.cli.report.report": "twenty options, a line each; the body is 32 lines with its imports apart",
+    "headeval.files.examples.read_examples": "thirteen arguments, a line each; the body is 38 lines",
 }
 
 

@@ -1,37 +1,76 @@
 """What a head remembers of its rows, and that a stranger's metrics never mislead or break it."""
 
+import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from headeval.core.logistic import fit_logistic
 from headeval.core.scaling import Scaling
 from headeval.core.thresholds import DecisionChanges
-from headeval.head_history import UNKNOWN_USE, RowsUsed, calibration_history, fit_history, use_of_rows
+from headeval.head_history import SKETCH_ROWS, RowsSeen, RowsUsed, calibration_history, fit_history, rows_seen
 
-ROWS = RowsUsed(n=10, positives=4, fingerprint="10:aa", unlabelled=2)
 STORY = fit_logistic([[1.0], [-1.0]], [1, 0], l2=1.0)
 SCALING = Scaling("temperature", 0.5, 0.0, 0.4, 0.3)
 
 
-def test_rows_of_the_fit_and_of_a_calibration_are_recognised() -> None:
-    fitted = fit_history(ROWS, STORY, l2=1.0, weight=None, evaluation=None)
-    other = RowsUsed(n=5, positives=2, fingerprint="5:bb", unlabelled=0)
-    calibrated = calibration_history(fitted, other, SCALING, DecisionChanges(1, 2))
-    assert use_of_rows(calibrated, "10:aa") == "fitted"
-    assert use_of_rows(calibrated, "5:bb") == "calibrated"
-    assert use_of_rows(calibrated, "5:cc") is None
-    assert use_of_rows(fitted, "5:bb") is None
+def digests(start: int, stop: int) -> Any:
+    """Well-spread 64-bit numbers that stand for rows start to stop."""
+    return np.random.default_rng(0).integers(0, 2**64, 10_000, dtype=np.uint64)[start:stop]
+
+
+def used(start: int, stop: int) -> RowsUsed:
+    return RowsUsed(stop - start, 4, f"{start}-{stop}", 2, digests(start, stop))
+
+
+def through_a_file(history: dict[str, Any]) -> Any:
+    return json.loads(json.dumps(history))
+
+
+def test_rows_of_the_fit_and_of_a_calibration_are_counted() -> None:
+    fitted = fit_history(used(0, 100), STORY, l2=1.0, weight=None)
+    calibrated = through_a_file(calibration_history(fitted, used(100, 150), SCALING, DecisionChanges(1, 2)))
+    assert rows_seen(calibrated, digests(0, 100)) == RowsSeen(100, 100, 0, exact=True)
+    assert rows_seen(calibrated, digests(90, 160)) == RowsSeen(70, 10, 50, exact=True)
+    assert rows_seen(calibrated, digests(200, 300)) == RowsSeen(100, 0, 0, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("fitted", "calibrated", "in_sample"),
+    [(50, 0, "fitted"), (49, 0, None), (0, 50, "calibrated"), (60, 100, "fitted"), (0, 0, None)],
+)
+def test_rows_are_in_sample_when_half_of_them_made_the_head(
+    fitted: int, calibrated: int, in_sample: str | None
+) -> None:
+    assert RowsSeen(100, fitted, calibrated, exact=True).in_sample == in_sample
+
+
+def test_of_many_rows_a_sample_is_kept_and_the_count_is_scaled_up() -> None:
+    history = through_a_file(fit_history(used(0, 5000), STORY, l2=1.0, weight=None))
+    assert len(history["fit"]["row_digests"]) == 12 * SKETCH_ROWS
+    seen = rows_seen(history, digests(0, 10_000))
+    assert seen is not None
+    assert not seen.exact
+    # 1,000 of 5,000 are kept, so that half of 10,000 rows are found up to a few per cent.
+    assert seen.fitted == pytest.approx(5000, rel=0.1)
+    nothing = rows_seen(history, digests(5000, 10_000))
+    assert nothing is not None
+    assert nothing.fitted == 0
+
+
+def test_counts_of_several_files_add_up() -> None:
+    assert RowsSeen(10, 1, 2, exact=True) + RowsSeen(5, 3, 0, exact=False) == RowsSeen(15, 4, 2, exact=False)
 
 
 def test_the_evaluation_of_the_fit_is_not_left_to_describe_the_calibrated_head() -> None:
-    fitted = fit_history(ROWS, STORY, l2=1.0, weight="w", evaluation={"how": "out-of-fold"})
-    calibrated = calibration_history(fitted, ROWS, SCALING, DecisionChanges(1, 2))
+    fitted = fit_history(used(0, 10), STORY, l2=3.0, weight="w") | {"evaluation": {"how": "out-of-fold"}}
+    calibrated = calibration_history(fitted, used(0, 10), SCALING, DecisionChanges(1, 2))
     assert "evaluation" not in calibrated
     assert calibrated["evaluation_before_calibration"] == {"how": "out-of-fold"}
     entry = calibrated["calibrations"][0]
     assert (entry["temperature"], entry["newly_flagged"], entry["no_longer_flagged"]) == (2.0, 1, 2)
-    assert fitted["fit"]["prevalence"] == 0.4
+    assert (fitted["fit"]["prevalence"], fitted["fit"]["l2"], fitted["fit"]["weight_column"]) == (0.4, 3.0, "w")
     assert fitted["evaluation"] == {"how": "out-of-fold"}  # the history given is not changed
 
 
@@ -40,11 +79,14 @@ def test_the_evaluation_of_the_fit_is_not_left_to_describe_the_calibrated_head()
     [
         {},
         {"fit": "yesterday"},
-        {"fit": {"data_fingerprint": 7}},
+        {"fit": {"row_digests": 7, "distinct_rows": 3}},
+        {"fit": {"row_digests": "zz" * 6, "distinct_rows": 1}},
+        {"fit": {"row_digests": "abc", "distinct_rows": 1}},
+        {"fit": {"row_digests": "0" * 12, "distinct_rows": "many"}},
         {"fit": None, "calibrations": "two"},
         {"calibrations": [1, {"x": 2}]},
     ],
 )
 def test_a_strangers_metrics_are_unknown_and_harmless(history: dict[str, Any]) -> None:
-    assert use_of_rows(history, "10:aa") == UNKNOWN_USE
-    assert calibration_history(history, ROWS, SCALING, DecisionChanges(0, 0))["calibrations"]
+    assert rows_seen(history, digests(0, 5)) is None
+    assert calibration_history(history, used(0, 5), SCALING, DecisionChanges(0, 0))["calibrations"]

@@ -1,6 +1,28 @@
-"""`python -m headeval` is the same as `headeval`."""
+"""The entry point: `headeval` and `python -m headeval`."""
 
-from headeval.cli.main import main
+import os
+import signal
+import sys
+from types import FrameType
+
+TERMINATED = 128 + signal.SIGTERM
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code, also when interrupted before it has been loaded."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        from headeval.cli.main import main as run
+
+        run()
+    except KeyboardInterrupt:
+        os._exit(130)  # nothing has begun, and nothing is to be said
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the form of a signal handler
+    """Leave by an exception, so that unfinished outputs are removed."""
+    sys.exit(TERMINATED)
+
 
 if __name__ == "__main__":
     main()

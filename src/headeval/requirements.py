@@ -19,7 +19,8 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
 }
 _FORM = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]*)\s*(>=|<=|>|<)\s*(\S+)\s*")
-_PER_CENT = re.compile(r"\d+(\.\d+)?%")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_PER_CENT = re.compile(r"[0-9]+(\.[0-9]+)?%")
 
 
 class Verdict(Enum):
@@ -91,10 +92,7 @@ def parse_requirement(text: str) -> Requirement:
         raise UsageError(
             f"--require {quoted(text)}: unknown metric {quoted(metric)}{hint}; known: {', '.join(METRICS)}"
         )
-    try:
-        bound = float(number)
-    except ValueError:
-        bound = math.nan
+    bound = float(number) if _NUMBER.fullmatch(number) else math.nan
     if not math.isfinite(bound):
         hint = f"; {number} is {float(number[:-1]) / 100:g}" if _PER_CENT.fullmatch(number) else ""
         raise UsageError(f"--require {quoted(text)}: {quoted(number)} is not a finite number{hint}")
@@ -117,5 +115,6 @@ def decide(requirement: Requirement, evaluation: Evaluation) -> Decision:
     metric = getattr(evaluation, requirement.metric)
     if metric.value is None or math.isnan(metric.value):
         return Decision(requirement, None, Verdict.UNDECIDED, metric.reason or "undefined")
-    met = _OPERATORS[requirement.comparison](metric.value, requirement.bound)
+    # An infinite log loss is no measurement that a bound could be held against, from whichever side.
+    met = math.isfinite(metric.value) and _OPERATORS[requirement.comparison](metric.value, requirement.bound)
     return Decision(requirement, metric.value, Verdict.MET if met else Verdict.NOT_MET, metric.reason)

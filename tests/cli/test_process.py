@@ -109,19 +109,64 @@ def test_a_pipe_closed_on_other_formats_is_141_too(scores: Path, output_format: 
     assert (done.stdout, done.stderr) == ("141\n", "")
 
 
-def test_an_interrupt_is_130_leaves_no_file_and_says_nothing_more(tmp_path: Path) -> None:
-    # 2,000 folds keep the command inside its work for far longer than the wait below.
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_has_its_code_leaves_no_file_and_says_nothing(tmp_path: Path, number: int, code: int) -> None:
     rng = np.random.default_rng(0)
-    e = pa.FixedSizeListArray.from_arrays(pa.array(rng.normal(size=6000 * 64)), 64)
-    pq.write_table(pa.table({"embedding": e, "label": rng.integers(0, 2, 6000)}), tmp_path / "t.parquet")
-    arguments = [*COMMAND, "fit", "t.parquet", "--folds", "2000"]
+    e = pa.FixedSizeListArray.from_arrays(pa.array(rng.normal(size=400)), 4)
+    pq.write_table(pa.table({"embedding": e, "label": [0, 1] * 50}), tmp_path / "t.parquet")
+    # The command waits in the middle of writing its output, and says so in a file.
+    program = (
+        "import os, time, headeval.__main__ as entry\n"
+        "from headeval.files import atomic\n"
+        "def waiting(*_, **__):\n"
+        "    open('reached', 'w').close()\n"
+        "    time.sleep(60)\n"
+        "atomic._publish = waiting\n"
+        "entry.main()\n"
+    )
+    arguments = [sys.executable, "-c", program, "fit", "t.parquet", "--folds", "0"]
     with subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        time.sleep(3)
-        assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
-    assert (process.returncode, out, err) == (130, b"", b"")
-    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+        while not (tmp_path / "reached").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (code, b"", b"")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["reached", "t.parquet"]
+
+
+def test_a_closed_stdout_is_6_and_a_closed_stderr_changes_no_code(scores: Path) -> None:
+    def code(redirected: str, arguments: str = "report s.parquet --prob p") -> tuple[int, bytes]:
+        shell = f"{' '.join(COMMAND)} {arguments} {redirected}"
+        done = subprocess.run(["bash", "-c", shell], cwd=scores.parent, capture_output=True, check=False)
+        return done.returncode, done.stderr
+
+    for arguments in ("report s.parquet --prob p", "--version", "--help"):
+        ended, said = code(">&-", arguments)
+        assert (ended, len(said.splitlines())) == (6, 1)
+        assert b"stdout is closed" in said
+    assert code("2>&-") == (0, b"")
+    assert code("2>&-", "report absent.parquet --prob p") == (3, b"")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments", ["report s.parquet --prob p", "report s.parquet --prob p --format json", "--version"]
+)
+def test_a_result_that_stdout_cannot_take_whole_is_6(scores: Path, unbuffered: str, arguments: str) -> None:
+    environment = clean_environment(PYTHONUNBUFFERED=unbuffered)
+    shell = f"{' '.join(COMMAND)} {arguments} > /dev/full"
+    done = subprocess.run(["bash", "-c", shell], cwd=scores.parent, capture_output=True, env=environment, check=False)
+    assert done.returncode == 6
+    assert done.stderr.decode().splitlines() == ["headeval: stdout: cannot be written: No space left on device"]
+
+
+def test_a_file_limit_that_cuts_the_result_is_6(scores: Path) -> None:
+    environment = clean_environment(PYTHONUNBUFFERED="1")
+    shell = f"ulimit -f 1; trap '' XFSZ; {' '.join(COMMAND)} report s.parquet --prob p --format json > r.json"
+    done = subprocess.run(["bash", "-c", shell], cwd=scores.parent, capture_output=True, env=environment, check=False)
+    assert done.returncode == 6
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

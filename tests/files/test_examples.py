@@ -1,9 +1,9 @@
 """Labelled examples as a whole: columns that belong together, fingerprints, memory, progress."""
 
-import hashlib
 import struct
 import subprocess
 import sys
+from hashlib import blake2b
 from itertools import pairwise
 
 import numpy as np
@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headeval.errors import DataError
+from headeval.files import fingerprint as digesting
 from headeval.files.examples import embedding_blocks, read_examples
-from headeval.files.fingerprint import fingerprint
 from headeval.files.tables import open_tables
 
 N = 23
@@ -112,18 +112,30 @@ def test_csv_gives_what_parquet_gives(tmp_path):
     assert same(everything([tmp_path / "a.csv"]), everything([tmp_path / "a.parquet"]))
 
 
-def reference_fingerprint(rows: list[bytes]) -> str:
-    total = sum(int.from_bytes(hashlib.blake2b(row, digest_size=16).digest(), "big") for row in rows)
-    return f"{len(rows)}:{total % 2**128:032x}"
+def fingerprint(matrix: np.ndarray, labels: np.ndarray) -> str:
+    return digesting.fingerprint(digesting.row_digests(matrix), labels)
+
+
+def reference_fingerprint(rows: list[tuple[bytes, int]]) -> str:
+    digests = [(int.from_bytes(blake2b(row, digest_size=16).digest(), "big"), label) for row, label in rows]
+    return f"{len(rows)}:{sum(digest * (1 + 2 * label) for digest, label in digests) % 2**128:032x}"
 
 
 def test_fingerprints_are_sums_of_digests_of_rows():
     matrix, labels = np.array([[0.1, -0.0], [1e-50, 3.0]]), np.array([1, 0], dtype=np.uint8)
-    rows = [struct.pack("<ffB", 0.1, 0.0, 1), struct.pack("<ffB", 0.0, 3.0, 0)]
+    rows = [(struct.pack("<ff", 0.1, 0.0), 1), (struct.pack("<ff", 0.0, 3.0), 0)]
     assert fingerprint(matrix, labels) == reference_fingerprint(rows)
-    rows = [struct.pack("<dB", 0.1, 1), struct.pack("<dB", 0.0, 0)]
+    rows = [(struct.pack("<d", 0.1), 1), (struct.pack("<d", 0.0), 0)]
     assert fingerprint(np.array([0.1, -0.0]), labels) == reference_fingerprint(rows)
-    assert fingerprint(None, labels) == reference_fingerprint([b"\x01", b"\x00"])
+
+
+def test_the_digest_of_a_row_does_not_depend_on_the_rows_around_it():
+    matrix = np.random.default_rng(4).standard_normal((5000, 200)).astype(np.float32)  # more than one chunk
+    digests = digesting.row_digests(matrix)
+    assert digests.shape == (5000, 2)
+    for row in (0, 1, 2620, 4999):
+        expected = blake2b(matrix[row].tobytes(), digest_size=16).digest()
+        assert digests[row].astype(">u8").tobytes() == expected
 
 
 @settings(deadline=None)

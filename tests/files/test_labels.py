@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import re
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from headeval.errors import DataError
+from headeval.files.categories import Categories
 from headeval.files.examples import Examples, read_examples, require_both_classes
 from headeval.files.labels import resolve_labels
+from headeval.files.row_faults import Place, RowFaults
 from headeval.files.tables import open_tables
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
-NAUGHTY = SHARED / "hostile" / "naughty_strings.json"
+NAUGHTY = Path(__file__).resolve().parents[1] / "data" / "hostile" / "naughty_strings.json"
 
 
 def from_parquet(tmp_path, labels, kind=None, **options) -> Examples:
@@ -141,7 +145,13 @@ def test_values_of_a_dictionary_that_no_row_has_do_not_count(tmp_path):
 
 @pytest.mark.parametrize(
     ("values", "kind"),
-    [([1, None, 0, None], pa.int8()), ([1.0, float("nan"), 0.0, None], pa.float64()), (["1", None, "0", None], None)],
+    [
+        ([1, None, 0, None], pa.int8()),
+        ([1.0, float("nan"), 0.0, None], pa.float64()),
+        (["1", None, "0", None], None),
+        (["1", "", "0", None], pa.string()),
+        (["1", "", "0", ""], pa.dictionary(pa.int8(), pa.string())),
+    ],
 )
 def test_missing_labels_are_named_or_dropped(tmp_path, values, kind):
     with pytest.raises(DataError, match=r"no label.*in rows 2 and 4; --drop-unlabelled"):
@@ -157,6 +167,43 @@ def test_empty_labels_of_csv_are_missing_but_words_are_not(tmp_path):
     assert from_csv(tmp_path, ["NA", "None"], positive="NA").classes == ("None", "NA")
 
 
+def test_an_empty_text_is_never_a_class(tmp_path):
+    """A head cannot keep a class without a name."""
+    for read in (from_parquet, from_csv):
+        with pytest.raises(DataError, match="no value ''"):
+            read(tmp_path, ["", "a"], positive="", drop_unlabelled=True)
+    with pytest.raises(DataError, match=r"column 'label' has no label \(null, NaN or empty\) in row 1; --drop"):
+        from_parquet(tmp_path, ["", "a"], positive="a")
+    with pytest.raises(DataError, match="no label in any of its 2 rows"):
+        from_parquet(tmp_path, ["", None], drop_unlabelled=True)
+
+
+@pytest.mark.parametrize("scale", [-2, 0, 2, 7, 18])
+@pytest.mark.parametrize("kind", [pa.decimal128, pa.decimal256])
+def test_decimals_of_every_scale_are_the_same_values(tmp_path, kind, scale):
+    """Arrow writes zero as 0E-18, and 100 as 1E+2."""
+    values = pa.array([Decimal(100), Decimal(0), Decimal(-300)], kind(30, scale))
+    batch = pa.RecordBatch.from_arrays([values], names=["c"])
+    categories = Categories("c", numbers_in_text=False, blank_is_missing=False)
+    categories.codes(batch.column(0), Place(tmp_path / "a", np.arange(1, 4), False, RowFaults()))
+    assert categories.texts == ["100", "0", "-300"]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.decimal32(9, 8), pa.decimal64(18, 9), pa.decimal128(38, 18), pa.decimal256(50, 30)]
+)
+def test_decimal_labels_need_no_positive(tmp_path, kind):
+    values = [Decimal(1), Decimal(0), None]
+    examples = from_parquet(tmp_path, values, kind, drop_unlabelled=True)
+    assert (examples.labels.tolist(), examples.classes) == ([1, 0], ("0", "1"))
+
+
+def test_broken_decimals_are_shown_without_closing_zeros(tmp_path):
+    values = [Decimal("0.50"), Decimal("12345678901234567890.000000000000000001")]
+    examples = from_parquet(tmp_path, pa.array(values, pa.decimal128(38, 18)), positive="0.5")
+    assert examples.classes == ("12345678901234567890.000000000000000001", "0.5")
+
+
 def test_a_table_without_any_label_is_an_error(tmp_path):
     for values, kind in (([None, None], pa.string()), ([None, None], pa.null())):
         with pytest.raises(DataError, match="no label in any of its 2 rows"):
@@ -170,9 +217,31 @@ def test_nested_labels_are_refused(tmp_path, kind):
         from_parquet(tmp_path, [value, value], kind)
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"a\.parquet"):
-        from_parquet(tmp_path, [b"\xff", b"a"], pa.binary())
+@pytest.mark.parametrize("role", ["label", "by", "group"])
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (pa.array([b"\xff", b"a"], pa.binary()), "binary"),
+        (pa.array([b"\xff", b"a"], pa.large_binary()), "large_binary"),
+        (pa.array([b"\xff", b"a"], pa.binary()).dictionary_encode(), "dictionary"),
+        (pa.array([b"ab", b"cd"], pa.binary(2)), "fixed_size_binary"),
+        (pa.array([b"a" * 16, b"b" * 16], pa.uuid()), "uuid|fixed_size_binary"),
+    ],
+)
+def test_bytes_that_are_no_text_are_refused_with_column_and_type(tmp_path, column, kind, role):
+    pq.write_table(pa.table({"label": [0, 1], "c": column}), tmp_path / "a.parquet")
+    options = {"by": ["c"]} if role == "by" else {role: "c"}
+    with pytest.raises(DataError) as caught:
+        read_examples(open_tables([str(tmp_path / "a.parquet")]), **options)
+    assert re.search(rf"a\.parquet': column 'c' holds binary data \(type '.*({kind})", str(caught.value))
+    assert "a column of text or numbers is needed" in str(caught.value)
+
+
+def test_types_that_have_no_text_are_refused_with_column_and_type(tmp_path):
+    column = pa.array([pa.MonthDayNano([1, 2, 3])])
+    categories = Categories("c", numbers_in_text=False, blank_is_missing=False)
+    with pytest.raises(DataError, match=r"column 'c' cannot be read as text \(type 'month_day_nano_interval'\)"):
+        categories.codes(column, Place(tmp_path / "a", np.arange(1, 2), False, RowFaults()))
 
 
 @pytest.mark.parametrize("head", [("0", "1"), ("false", "true"), ("safe", "unsafe"), ("Safe", "UNSAFE")])
@@ -232,7 +301,6 @@ def test_one_unknown_value_needs_a_positive(tmp_path):
         from_parquet(tmp_path, ["spam"])
 
 
-@pytest.mark.skipif(not NAUGHTY.exists(), reason="the naughty strings are not beside the checkout")
 def test_naughty_strings_are_labels(tmp_path):
     """Every string is a class of its own, in Parquet and CSV, and is shown escaped."""
     strings = [text for text in json.loads(NAUGHTY.read_text(encoding="utf-8")) if text and text != "plain"]

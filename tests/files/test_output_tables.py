@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headeval.errors import OutputError
-from headeval.files.output import table_writer
+from headeval.files.output import check_table_output, table_writer
 from headeval.files.tables import open_tables
 
-NAUGHTY = Path(__file__).resolve().parents[3] / "shared" / "data" / "hostile" / "naughty_strings.json"
+NAUGHTY = Path(__file__).resolve().parents[1] / "data" / "hostile" / "naughty_strings.json"
 
 
 def write(path: Path, *batches, force: bool = False, metadata=None) -> Path:
@@ -99,7 +99,6 @@ def test_csv_gives_text_back_byte_for_byte(tmp_path_factory, rows, names):
     assert read_back(path).equals(pa.Table.from_batches([batch]))
 
 
-@pytest.mark.skipif(not NAUGHTY.exists(), reason="the naughty strings are not beside the checkout")
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 def test_naughty_strings_pass_through(tmp_path, name):
     strings = sorted(set(json.loads(NAUGHTY.read_text(encoding="utf-8"))))
@@ -141,7 +140,20 @@ def test_string_views_are_written(tmp_path):
 def test_other_suffixes_are_refused(tmp_path, name):
     with pytest.raises(OutputError, match=r"must end in \.parquet or \.csv"):
         write(tmp_path / name, BATCH)
+    with pytest.raises(OutputError, match=r"must end in \.parquet or \.csv"):
+        check_table_output(tmp_path / name, force=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_is_refused_before_any_work_as_it_would_be_after(tmp_path):
+    check_table_output(tmp_path / "a.csv", force=False)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "a.csv").write_text("before")
+    check_table_output(tmp_path / "a.csv", force=True)
+    with pytest.raises(OutputError, match="already exists"):
+        check_table_output(tmp_path / "a.csv", force=False)
+    with pytest.raises(OutputError, match="does not exist"):
+        check_table_output(tmp_path / "none" / "a.parquet", force=False)
 
 
 @pytest.mark.parametrize("name", ["A.CSV", "A.Parquet", "a.pq"])

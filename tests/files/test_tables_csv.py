@@ -1,8 +1,10 @@
 """CSV files: everything is text until a number is needed."""
 
+import contextlib
 import csv
 import io
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,6 +46,44 @@ def test_byte_order_mark_line_breaks_and_a_missing_last_one_change_nothing(tmp_p
 
 def test_a_header_may_be_quoted_hold_line_breaks_and_be_empty(tmp_path):
     assert cells(write(tmp_path, '"a\nb","c,""d""",\n1,2,3\n')) == {"a\nb": ["1"], 'c,"d"': ["2"], "": ["3"]}
+
+
+@pytest.mark.parametrize("header", ['size 5",label,prob', '5" x,label,prob', 'a"b""c,label,"prob"', 'a, "b,c"'])
+@pytest.mark.parametrize("last", ['6"', '"6"'])
+def test_a_quote_inside_a_name_is_text(tmp_path, header, last):
+    """A quote opens a quoted cell only where the cell begins; elsewhere it once swallowed rows into the header."""
+    content = f"{header}\n" + "1,0,2\n" * 5 + f"{last},0,2\n"
+    names, *rows = csv.reader(io.StringIO(content, newline=""))
+    read = cells(write(tmp_path, content))
+    assert list(read) == names
+    assert list(zip(*read.values(), strict=True)) == [tuple(row) for row in rows]
+
+
+RAW_CELL = st.one_of(st.text('a" ', max_size=4), st.text('a" ,\n\r', max_size=4).map('"{}"'.format))
+
+
+def python_rows(content: str, *, strict: bool) -> list[list[str]]:
+    return [row for row in csv.reader(io.StringIO(content, newline=""), strict=strict) if row]
+
+
+@settings(deadline=None, max_examples=150)
+@given(header=st.lists(RAW_CELL, min_size=1, max_size=4), count=st.integers(1, 4), cell=st.sampled_from(["1", '5"']))
+def test_rows_are_counted_as_python_counts_them_whatever_quotes_the_header_has(tmp_path_factory, header, count, cell):
+    text = ",".join(header) + "\n"
+    width = len(next(iter(python_rows(text, strict=False)), []))
+    content = text + (",".join([cell] * width) + "\n") * count
+    path = write(tmp_path_factory.mktemp("csv"), content)
+    try:
+        blocks = list(open_tables([path]).blocks())
+    except DataError:
+        with contextlib.suppress(csv.Error):  # no CSV for Python either; else a file without rows or with ragged ones
+            names, *rows = python_rows(content, strict=True) or [[]]
+            assert not rows or any(len(row) != len(names) for row in rows)
+        return
+    names, *rows = python_rows(content, strict=False)
+    assert blocks[0].batch.schema.names == names
+    read = [column.to_pylist() for column in pa.Table.from_batches([block.batch for block in blocks]).columns]
+    assert [list(row) for row in zip(*read, strict=True)] == rows
 
 
 @settings(deadline=None, max_examples=40)

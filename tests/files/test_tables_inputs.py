@@ -175,6 +175,15 @@ def test_parquet_named_csv_is_refused(tmp_path):
         open_tables([str(tmp_path / "a.csv")])
 
 
+@pytest.mark.parametrize("argument", ["", " ", "\t\n"])
+def test_an_empty_argument_is_not_the_current_folder(tmp_path, monkeypatch, argument):
+    write_parquet(tmp_path / "a.parquet")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match="an argument for DATA is empty: is a shell variable unset"):
+        open_tables(["a.parquet", argument])
+    assert open_tables(["."]).n_rows == 1
+
+
 def test_no_data_at_all_is_an_error():
     with pytest.raises(DataError, match="no data file"):
         open_tables([])

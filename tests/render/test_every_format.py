@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from headeval.evaluation import METRICS, Evaluation, Metric, evaluate
+from headeval.head_history import RowsSeen
 from headeval.printable import printable
 from headeval.render.document import report_document, to_json
 from headeval.render.markdown import render_markdown
@@ -151,7 +152,10 @@ def test_a_value_that_rounds_to_its_bound_shows_why_it_failed(render: Callable[[
 @pytest.mark.parametrize("render", [terminal, render_markdown, render_page])
 def test_numbers_on_seen_rows_carry_a_caution(render: Callable[[Report], str], report: Report) -> None:
     seen = Report(
-        report.provenance, "in-sample: the head was fitted on these rows", report.evaluation, in_sample="fitted"
+        report.provenance,
+        "in-sample: the head was fitted on these rows",
+        report.evaluation,
+        seen=RowsSeen(2, 2, 0, exact=True),
     )
     assert "caution" in render(seen).casefold()
     assert "caution" not in render(report).replace('class="caution"', "").replace(".caution", "").casefold()

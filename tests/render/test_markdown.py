@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from headeval.head_history import RowsSeen
 from headeval.printable import printable
 from headeval.render.markdown import escape, render_markdown
 from headeval.report import Report
@@ -83,7 +84,9 @@ def test_without_requirements_the_heading_claims_nothing(report: Report) -> None
 
 
 def test_seen_rows_are_an_alert(report: Report) -> None:
-    text = render_markdown(Report({}, "IN-SAMPLE: fitted on these", report.evaluation, in_sample="fitted"))
+    text = render_markdown(
+        Report({}, "IN-SAMPLE: fitted on these", report.evaluation, seen=RowsSeen(2, 2, 0, exact=True))
+    )
     assert "> [!CAUTION]\n> IN-SAMPLE: fitted on these\n" in text
 
 

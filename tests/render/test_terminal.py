@@ -19,7 +19,7 @@ from headeval.evaluation import Evaluation, evaluate
 from headeval.printable import printable
 from headeval.render.bars import bar_text
 from headeval.render.terminal import render_calibration, render_fit, render_report
-from headeval.report import CalibrationSummary, FitSummary, Report, Slice
+from headeval.report import CalibrationSummary, FitSummary, HeldOut, Report, Slice
 from headeval.requirements import decide, parse_requirement
 
 
@@ -39,7 +39,9 @@ def squeezed(text: str) -> str:
 @pytest.fixture
 def fitted(evaluation: Evaluation) -> FitSummary:
     story = dataclasses.replace(fit_logistic([[1.0], [-1.0]], [1, 0], l2=1.0), steps=6, gradient_norm=3.1e-13)
-    return FitSummary({"l2": 1.0}, story, "out-of-fold: 5 stratified folds", evaluation, ("a note",))
+    return FitSummary(
+        {"l2": 1.0}, story, HeldOut("out-of-fold: 5 stratified folds", evaluation, n_folds=5), ("a note",)
+    )
 
 
 @pytest.fixture
@@ -223,14 +225,14 @@ def test_a_fit_tells_its_story_and_which_rows_it_was_judged_on(fitted: FitSummar
 
 def test_a_fit_that_did_not_converge_says_so() -> None:
     story = fit_logistic([[1.0], [-1.0], [0.3]], [1, 0, 0], l2=1e-3, iters=1)
-    text = squeezed(shown(render_fit(FitSummary({}, story, "no evaluation: --folds 0", None))))
+    text = squeezed(shown(render_fit(FitSummary({}, story, HeldOut("no evaluation: --folds 0", None)))))
     assert squeezed("NOT CONVERGED after 1 Newton step") in text
     assert squeezed(story.reason.value) in text
 
 
 def test_a_fit_without_evaluation_shows_no_number_but_says_why() -> None:
     story = fit_logistic([[1.0], [-1.0]], [1, 0], l2=1.0)
-    text = shown(render_fit(FitSummary({}, story, "no evaluation: --folds 0", None)))
+    text = shown(render_fit(FitSummary({}, story, HeldOut("no evaluation: --folds 0", None))))
     assert "CAUTION: no evaluation: --folds 0" in text
     assert "AUC" not in text
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headeval.core.checks import FloatArray
     from headeval.core.scaling import Scaling
     from headeval.core.thresholds import DecisionChanges
+    from headeval.files.tables import Tables
     from headeval.head import LinearHead
     from headeval.report import CalibrationSummary
 
@@ -40,15 +41,13 @@ def calibrate(
     columns. The numbers shown are in-sample for the scaling: judge it on other rows with `headeval report`.
     """
     from headeval.cli.rows import Columns, choose_source, read_subject
-    from headeval.files.atomic import check_output
     from headeval.files.examples import require_both_classes
     from headeval.files.tables import open_tables
     from headeval.render.terminal import render_calibration
 
     tables = open_tables(data)
     source = choose_source(tables, head=head, logit=logit, prob=prob)
-    target = output or _default_output(head or tables.paths[0])
-    check_output(target, force=force)
+    target = _target(output, head, tables, force=force)
     columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
     subject = read_subject(tables, source, columns, quiet=quiet)
     require_both_classes(subject.examples, tables)
@@ -62,8 +61,18 @@ def calibrate(
     show(render_calibration(summary))
 
 
-def _default_output(judged: Path) -> Path:
-    return Path(f"{judged.stem}-calibrated{judged.suffix}")
+def _target(output: Path | None, head: Path | None, tables: "Tables", *, force: bool) -> Path:
+    """Return where the result goes, by default named after the head or the scores, once it is clear that it may."""
+    from headeval.files.atomic import check_output
+    from headeval.files.output import check_table_output
+    from headeval.files.scores import refuse_own_input
+
+    judged = head or tables.paths[0]
+    known = judged.suffix.lower() in {".json", ".parquet", ".pq", ".csv"}
+    target = output or Path(f"{judged.stem}-calibrated{judged.suffix if known else '.parquet'}")
+    refuse_own_input(target, tables)
+    (check_output if head else check_table_output)(target, force=force)
+    return target
 
 
 def _logits(subject: "Subject") -> "FloatArray":
@@ -147,14 +156,12 @@ def _write_scores(subject: "Subject", scaling: "Scaling", target: Path, *, force
     from headeval.files.scores import (
         DeclaredScores,
         column_blocks,
-        refuse_own_input,
         seen_after_calibration,
         seen_metadata,
         write_scored,
     )
 
     tables, source = subject.tables, subject.source
-    refuse_own_input(target, tables)
     names = ("calibrated_logit", "calibrated_prob", "calibrated_flagged")
     declared = DeclaredScores(*names, subject.examples.classes, subject.threshold)
     declared.check_free(tables)

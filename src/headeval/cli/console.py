@@ -4,9 +4,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from headeval.errors import OutputError
 from headeval.printable import printable
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ PATIENCE = 0.5  # seconds before a progress bar appears: short work needs none
 
 
 def show(renderable: "RenderableType") -> None:
-    """Print the result of a command to stdout."""
+    """Print the result of a command to stdout; errors as of `write`."""
     console = _console(sys.stdout)
     # Captured first: rich would end the process by itself where the pipe is closed.
-    with console.capture() as captured:
+    with _stdout_errors(), console.capture() as captured:
         console.print(renderable)
     text = captured.get()
     if console.color_system is None:
@@ -30,8 +31,30 @@ def show(renderable: "RenderableType") -> None:
 
 
 def write(text: str) -> None:
-    """Write finished text (JSON, Markdown) to stdout as it is."""
-    sys.stdout.write(text)
+    """Write finished text to stdout, all of it or with an error: an unbuffered stream may take only a part.
+
+    Raises
+    ------
+    OutputError
+        When stdout cannot take it; a closed pipe is a BrokenPipeError.
+    """
+    stream = sys.stdout
+    data = memoryview(text.encode(stream.encoding, errors="backslashreplace"))
+    with _stdout_errors():
+        stream.flush()
+        while data:
+            data = data[stream.buffer.write(data) :]
+        stream.buffer.flush()
+
+
+@contextmanager
+def _stdout_errors() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"stdout: cannot be written: {error.strerror or error}") from error
 
 
 def say(text: str, *, quiet: bool) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from headeval.cli import options
 from headeval.cli.console import progress, show
 from headeval.errors import DataError, FitError, UsageError
+from headeval.printable import printable
 
 if TYPE_CHECKING:
     from headeval.cli.rows import Columns
@@ -44,6 +45,7 @@ def fit(
     from headeval.cli.rows import Columns, data_provenance, embedding_provenance, read_training_rows, rows_used
     from headeval.files.atomic import check_output
     from headeval.files.heads import write_head
+    from headeval.files.scores import refuse_own_input
     from headeval.files.tables import open_tables
     from headeval.head import LinearHead
     from headeval.head_history import fit_history
@@ -53,6 +55,7 @@ def fit(
 
     n_folds = _number_of_folds(folds, eval_data)
     tables, eval_tables = open_tables(data), open_tables(eval_data) if eval_data else None
+    refuse_own_input(output, tables, *([eval_tables] if eval_tables else []))
     check_output(output, force=force)
     columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
     examples = read_training_rows(tables, columns, weight=weight, group=group, quiet=quiet)
@@ -110,7 +113,7 @@ def _on_other_rows(head: "LinearHead", eval_tables: "Tables", columns: "Columns"
     from headeval.report import HeldOut
 
     subject = read_subject(eval_tables, head_source(head, "the fitted head"), columns, quiet=quiet)
-    names = ", ".join(str(path) for path in eval_tables.paths)
+    names = ", ".join(printable(str(path)) for path in eval_tables.paths)
     return HeldOut(f"{subject.how} (--eval {names})", subject.evaluate(), seen=subject.seen)
 
 

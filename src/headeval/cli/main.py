@@ -12,7 +12,7 @@ from headeval.cli.fit import fit
 from headeval.cli.options import Version
 from headeval.cli.report import report
 from headeval.cli.score import score
-from headeval.errors import HeadevalError, UsageError
+from headeval.errors import HeadevalError, OutputError, UsageError
 from headeval.printable import printable
 
 BUG, INTERRUPTED, CLOSED_PIPE = 70, 130, 141
@@ -45,18 +45,38 @@ def headeval(_version: Version = False) -> None:
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None and hasattr(stream, "reconfigure"):
+        if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a narrow encoding must not lose a finished result
     code = run(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        code = CLOSED_PIPE
-    if code == CLOSED_PIPE:
+    if code not in {CLOSED_PIPE, OutputError.exit_code}:
+        code = _flushed(code)
+    if code in {CLOSED_PIPE, OutputError.exit_code}:
         # Python flushes stdout once more at exit: give it somewhere to go, so that nothing else is said.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
+
+
+def _flushed(code: int) -> int:
+    """Return `code`, or what became of it where stdout, which still holds the help text, cannot be written."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return CLOSED_PIPE
+    except OSError as error:
+        _say(f"stdout: cannot be written: {error.strerror or error}")
+        return OutputError.exit_code
+    return code
+
+
+def _open_closed_streams() -> None:
+    """Let what is said go nowhere where stderr is closed; a closed stdout would lose the result: refuse it."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives until the process ends
+    if sys.stdout is None:
+        _say("stdout is closed, so there is no place for the result: give it a file or /dev/null")
+        sys.exit(OutputError.exit_code)
 
 
 def run(arguments: Sequence[str]) -> int:

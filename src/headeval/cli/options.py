@@ -7,14 +7,16 @@ from typing import Annotated, Literal
 import typer
 
 from headeval._version import __version__
+from headeval.cli.console import write
 from headeval.errors import UsageError
+from headeval.printable import quoted
 
 MOST_BINS = 10_000
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"headeval {__version__}")
+        write(f"headeval {__version__}\n")
         raise typer.Exit
 
 
@@ -22,6 +24,15 @@ def _penalty(value: float) -> float:
     if not (math.isfinite(value) and value >= 0):
         raise UsageError(f"--l2 must be a finite number of at least 0, got {value:g}")
     return value
+
+
+def _model_name(value: str | None) -> str | None:
+    if value is None:
+        return None
+    name = value.strip()
+    if not name or any("\ud800" <= char <= "\udfff" for char in name):
+        raise UsageError(f"--embedding-model {quoted(value)} is not a name")
+    return name
 
 
 def _probability(value: float | None) -> float | None:
@@ -57,7 +68,13 @@ Embedding = Annotated[
     str, typer.Option(help="Column with the embeddings, or the prefix of one column a dimension.", metavar="COL")
 ]
 EmbeddingModel = Annotated[
-    str | None, typer.Option(help="Model that made the embeddings; else from the Parquet metadata.", metavar="NAME")
+    str | None,
+    typer.Option(
+        callback=_model_name,
+        help="Model that made the embeddings; else from the Parquet metadata.",
+        metavar="NAME",
+        show_default=False,
+    ),
 ]
 DropUnlabelled = Annotated[
     bool, typer.Option("--drop-unlabelled", help="Leave out rows without a label, and say how many.")

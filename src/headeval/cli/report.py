@@ -44,6 +44,7 @@ def report(
     """
     from headeval.cli.rows import Columns, choose_source, read_subject
     from headeval.files.atomic import check_output, write_atomically
+    from headeval.files.scores import refuse_own_input
     from headeval.files.tables import open_tables
     from headeval.render.page import render_page
     from headeval.report import Report
@@ -53,6 +54,7 @@ def report(
     requirements = [parse_requirement(text) for text in require or []]
     tables = open_tables(data)
     if html:
+        refuse_own_input(html, tables)
         check_output(html, force=force)
     source = choose_source(tables, head=head, logit=logit, prob=prob)
     columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)

@@ -21,16 +21,16 @@ def score(
     Writes a .parquet or .csv file with all columns of DATA but the embeddings.
     """
     from headeval.cli.rows import check_models, reading
-    from headeval.files.atomic import check_output
     from headeval.files.examples import embedding_columns
     from headeval.files.heads import read_head
+    from headeval.files.output import check_table_output
     from headeval.files.scores import DeclaredScores, head_blocks, refuse_own_input, write_scored
     from headeval.files.tables import open_tables
 
     linear_head = read_head(head)
     tables = open_tables(data)
     refuse_own_input(output, tables)
-    check_output(output, force=force)
+    check_table_output(output, force=force)
     check_models(linear_head, tables, embedding_model)
     declared = DeclaredScores("logit", "prob", "flagged", linear_head.decision_classes, linear_head.threshold)
     declared.check_free(tables)

@@ -118,7 +118,8 @@ def reliability_bins(probs: ArrayLike, labels: ArrayLike, n_bins: int = 15) -> t
     probs : (n,) probability of class 1, or (n, C) one column a class; finite, in [0, 1], n ≥ 1.
         The confidence is max(p, 1 − p), with p ≥ ½ predicting 1; for (n, C) the first largest entry.
     labels : (n,) in {0, 1}, or in {0, …, C−1}.
-    n_bins : B ≥ 1; bin b covers (b/B, (b+1)/B], and a confidence of 0 falls in bin 0.
+    n_bins : B ≥ 1; bin b covers (b/B, (b+1)/B], and a confidence of 0 falls in bin 0. A confidence c is compared
+        with the edges as floats b/B; in exact arithmetic its bin is clip(ceil(c·B) − 1, 0, B − 1).
 
     Returns
     -------
@@ -139,6 +140,7 @@ def reliability_bins(probs: ArrayLike, labels: ArrayLike, n_bins: int = 15) -> t
     >>> counts.tolist(), confidence.tolist(), accuracy.tolist()
     ([0, 0, 1, 2, 1], [0.0, 0.0, 0.6, 0.75, 0.9], [0.0, 0.0, 1.0, 0.5, 1.0])
     """
+    n_bins = checks.whole_number("n_bins", n_bins, minimum=1)  # None means a default to `reliability_table` only
     table = reliability_table(probs, labels, convention="top-label", n_bins=n_bins)
     return table.counts, table.confidence, table.accuracy
 
@@ -168,6 +170,7 @@ def ece(probs: ArrayLike, labels: ArrayLike, n_bins: int = 15) -> float:
     >>> round(ece([0.9, 0.8, 0.3, 0.6], [1, 0, 0, 1], n_bins=5), 12)
     0.25
     """
+    n_bins = checks.whole_number("n_bins", n_bins, minimum=1)  # None means a default to `reliability_table` only
     return reliability_table(probs, labels, convention="top-label", n_bins=n_bins).ece
 
 

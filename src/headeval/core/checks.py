@@ -11,7 +11,12 @@ IntArray = NDArray[np.int64]
 
 
 def finite_array(name: str, values: ArrayLike, *, ndim: int) -> FloatArray:
-    """Return `values` as float64 with `ndim` dimensions, or raise ValueError naming the fault."""
+    """Return `values` as float64 with `ndim` dimensions.
+
+    Raises
+    ------
+    ValueError : where they are not numbers, have another number of dimensions, or are NaN or infinite.
+    """
     array = _as_real(name, values)
     if array.ndim != ndim:
         raise ValueError(f"{name} must be {ndim}-D, got shape {array.shape}")
@@ -21,7 +26,12 @@ def finite_array(name: str, values: ArrayLike, *, ndim: int) -> FloatArray:
 
 
 def class_labels(labels: ArrayLike, *, n: int, n_classes: int) -> IntArray:
-    """Return `labels` as int64 (n,) in 0..n_classes-1; bool, integer and integral float are accepted."""
+    """Return `labels` as int64 (n,) in 0..n_classes-1; bool, integer and integral float are accepted.
+
+    Raises
+    ------
+    ValueError : where the shape is not (n,) or a label is none of these numbers.
+    """
     array = _as_real("labels", labels)
     if array.ndim != 1 or array.shape[0] != n:
         raise ValueError(f"labels must be 1-D of length {n}, got shape {array.shape}")
@@ -32,19 +42,34 @@ def class_labels(labels: ArrayLike, *, n: int, n_classes: int) -> IntArray:
 
 
 def binary_labels(labels: ArrayLike, *, n: int) -> IntArray:
-    """Return `labels` as int64 (n,) in {0, 1}."""
+    """Return `labels` as int64 (n,) in {0, 1}.
+
+    Raises
+    ------
+    ValueError : where the shape is not (n,) or a label is neither 0 nor 1.
+    """
     return class_labels(labels, n=n, n_classes=2)
 
 
 def both_classes(labels: IntArray) -> None:
-    """Raise ValueError unless zeros and ones both occur."""
+    """Refuse labels, int (n,) in {0, 1}, unless zeros and ones both occur.
+
+    Raises
+    ------
+    ValueError : where they do not.
+    """
     positives = int(np.count_nonzero(labels))
     if positives in {0, labels.shape[0]}:
         raise ValueError(f"labels must hold both classes, got {positives} positives among {labels.shape[0]}")
 
 
 def probabilities(name: str, values: ArrayLike, *, ndim: tuple[int, ...] = (1,)) -> FloatArray:
-    """Return `values` as float64 in [0, 1] with one of the allowed numbers of dimensions."""
+    """Return `values` as float64 in [0, 1] with one of the allowed numbers of dimensions.
+
+    Raises
+    ------
+    ValueError : where one is not a number in [0, 1], or the number of dimensions is another.
+    """
     array = _as_real(name, values)
     if array.ndim not in ndim:
         raise ValueError(f"{name} must be {' or '.join(f'{k}-D' for k in ndim)}, got shape {array.shape}")
@@ -55,7 +80,12 @@ def probabilities(name: str, values: ArrayLike, *, ndim: tuple[int, ...] = (1,))
 
 
 def sample_weights(weights: ArrayLike | None, *, n: int) -> FloatArray | None:
-    """Return `weights` as float64 (n,), finite, not negative and not all zero; None stays None."""
+    """Return `weights` as float64 (n,), finite, not negative and not all zero; None stays None.
+
+    Raises
+    ------
+    ValueError : where they break this.
+    """
     if weights is None:
         return None
     array = finite_array("sample_weight", weights, ndim=1)
@@ -67,7 +97,12 @@ def sample_weights(weights: ArrayLike | None, *, n: int) -> FloatArray | None:
 
 
 def whole_number(name: str, value: Any, *, minimum: int) -> int:
-    """Return `value` as an int not below `minimum`; floats and booleans are refused."""
+    """Return `value` as an int not below `minimum`; floats and booleans are refused.
+
+    Raises
+    ------
+    ValueError : where it is none.
+    """
     if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
         raise ValueError(f"{name} must be an integer, got {value!r}")
     try:
@@ -80,7 +115,12 @@ def whole_number(name: str, value: Any, *, minimum: int) -> int:
 
 
 def real_number(name: str, value: Any, *, minimum: float, maximum: float = np.inf) -> float:
-    """Return `value` as a finite float within [minimum, maximum]."""
+    """Return `value` as a finite float within [minimum, maximum].
+
+    Raises
+    ------
+    ValueError : where it is no number, not finite, or outside; text and booleans are no numbers.
+    """
     if isinstance(value, bool | np.bool_ | str | bytes):
         raise ValueError(f"{name} must be a number, got {value!r}")
     try:
@@ -96,7 +136,12 @@ def real_number(name: str, value: Any, *, minimum: float, maximum: float = np.in
 
 
 def decision_threshold(value: Any) -> float:
-    """Return `value` as a float that scores can be compared with; ±∞ flags nothing or everything, NaN is refused."""
+    """Return `value` as a float that scores can be compared with; ±∞ flags nothing or everything, NaN is refused.
+
+    Raises
+    ------
+    ValueError : where it is no number, or NaN.
+    """
     if isinstance(value, float | np.floating) and not np.isfinite(value):
         if np.isnan(value):
             raise ValueError("threshold must be a number, got NaN")

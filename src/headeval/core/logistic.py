@@ -27,11 +27,16 @@ def fit_logistic(
 
     Parameters
     ----------
-    X : (n, d) features, finite.
+    X : (n, d) features, n ≥ 1, finite, none beyond ±1e140.
     y : (n,) labels in {0, 1}.
-    l2 : ridge penalty on the feature weights, ≥ 0; scikit-learn's C = 1/l2.
-    iters : most Newton steps, ≥ 1.
-    sample_weight : (n,) row weights ≥ 0; a weight of 2 equals the row twice.
+    l2 : ridge penalty on the feature weights, finite and ≥ 0; scikit-learn's C = 1/l2.
+    iters : most Newton steps, an integer ≥ 1.
+    fit_intercept : whether a column of ones is appended to X; its weight is never penalised.
+    sample_weight : (n,) row weights ≥ 0, finite and not all zero; a weight of 2 equals the row twice. None is 1 each.
+
+    Returns
+    -------
+    fit : `fit.w` is (d+1,) with the intercept **last**, or (d,) without one.
 
     Raises
     ------
@@ -57,12 +62,16 @@ def logistic_regression_fit(
 ) -> FloatArray:
     """Return the weights after at most `iters` Newton steps from w = 0.
 
+    At the optimum the largest entry of the gradient is at most 1e-9, or the rounding of its own sum where that is
+    larger (with features of size 1, for more than about a million rows).
+
     Parameters
     ----------
-    X : (n, d) features, finite.
+    X : (n, d) features, n ≥ 1, finite, none beyond ±1e140.
     y : (n,) labels in {0, 1}.
     l2 : ridge penalty on the feature weights, finite and ≥ 0; scikit-learn's C = 1/l2.
     iters : most steps, an integer ≥ 1; fewer once max|δ| ≤ 1e-12 · max(1, max|w|).
+    fit_intercept : whether a column of ones is appended to X; its weight is never penalised.
 
     Returns
     -------
@@ -72,6 +81,10 @@ def logistic_regression_fit(
     ------
     ValueError
         When an argument breaks the above, or when the Hessian is singular.
+
+    References
+    ----------
+    McCullagh and Nelder, Generalized Linear Models, 2nd ed. 1989, section 2.5.
 
     Examples
     --------
@@ -93,11 +106,17 @@ def logistic_predict_proba(X: ArrayLike, w: ArrayLike, fit_intercept: bool = Tru
     Parameters
     ----------
     X : (n, d) features, finite.
-    w : (d+1,) with the intercept last, or (d,) without one.
+    w : (d+1,) with the intercept last, or (d,) without one; finite.
+    fit_intercept : whether w has an intercept.
 
     Returns
     -------
     p : (n,) in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        When an argument breaks the above.
 
     Examples
     --------

@@ -67,7 +67,15 @@ class LogisticFit:
 
 @dataclass(frozen=True, slots=True)
 class LogisticProblem:
-    """L, g and H of the module docstring for one data set; `penalty` is l2 for features and 0 for the intercept."""
+    """L, g and H of the module docstring for one data set.
+
+    Attributes
+    ----------
+    Xa : (n, k) features, with a last column of ones when there is an intercept.
+    y : (n,) labels in {0, 1}.
+    s : (n,) row weights ≥ 0.
+    penalty : (k,) l2 for features and 0 for the intercept.
+    """
 
     Xa: FloatArray
     y: FloatArray
@@ -75,18 +83,18 @@ class LogisticProblem:
     penalty: FloatArray  # (d,) or (d+1,): l2 for features, 0 for the intercept
 
     def loss(self, z: FloatArray, w: FloatArray) -> float:
-        """Return L(w), given z = Xa w."""
+        """Return L(w), given w (k,) and z = Xa w (n,)."""
         # softplus(−z) for y = 1 and softplus(z) for y = 0, never softplus(z) − z, which cancels.
         return float(self.s @ softplus(np.where(self.y > 0, -z, z)) + 0.5 * (self.penalty @ np.square(w)))
 
     def gradient(self, z: FloatArray, w: FloatArray) -> FloatArray:
-        """Return g(w), given z = Xa w."""
+        """Return g(w), shape (k,), given w (k,) and z = Xa w (n,)."""
         # p − y is p, or −(1 − p) = −sigmoid(−z): a difference would be 0 where p only rounds to 1.
         residual = np.where(self.y > 0, -sigmoid(-z), sigmoid(z))
         return self.Xa.T @ (self.s * residual) + self.penalty * w
 
     def hessian(self, z: FloatArray) -> FloatArray:
-        """Return H(w), given z = Xa w."""
+        """Return H(w), shape (k, k), given z = Xa w (n,)."""
         # p(1 − p) as a product of two sigmoids: 1 − p would lose the small probabilities.
         B = np.sqrt(self.s * sigmoid(z) * sigmoid(-z))[:, None] * self.Xa
         H: FloatArray = B.T @ B  # numpy takes half the work of a general product for a matrix with its own transpose
@@ -101,12 +109,18 @@ class LogisticProblem:
         return max(GRADIENT_TOLERANCE, 4 * rounding)
 
     def separated(self, z: FloatArray) -> bool:
-        """Whether these logits put every row on its own side, so that without a penalty no minimum exists."""
+        """Whether these logits (n,) put every row on its own side, so that without a penalty no minimum exists."""
         return not self.penalty.any() and bool((np.where(self.y > 0, z, -z)[self.s > 0] > 0).all())
 
 
 def newton(problem: LogisticProblem, iters: int, *, stop_if_separated: bool) -> LogisticFit:
-    """Take Newton steps from w = 0; each is halved only while it would raise the loss."""
+    """Take Newton steps from w = 0; each is halved only while it would raise the loss.
+
+    Parameters
+    ----------
+    iters : most steps, ≥ 1.
+    stop_if_separated : whether to stop, as `Reason.SEPARABLE`, once all rows stand on their own side and l2 is 0.
+    """
     w, z = np.zeros(problem.Xa.shape[1]), np.zeros(problem.Xa.shape[0])
     loss = problem.loss(z, w)
     steps, reason, moved = 0, Reason.STEP_LIMIT, 0.0

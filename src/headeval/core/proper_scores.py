@@ -13,8 +13,13 @@ def brier_score(probs: ArrayLike, labels: ArrayLike) -> float:
 
     Parameters
     ----------
-    probs : (n,) probability of class 1, n ≥ 1.
+    probs : (n,) probability of class 1, in [0, 1], n ≥ 1.
     labels : (n,) in {0, 1}.
+
+    Raises
+    ------
+    ValueError
+        When an argument breaks the above.
 
     References
     ----------
@@ -37,8 +42,17 @@ def log_loss(probs: ArrayLike, labels: ArrayLike) -> float:
 
     Parameters
     ----------
-    probs : (n,) probability of class 1, n ≥ 1.
+    probs : (n,) probability of class 1, in [0, 1], n ≥ 1.
     labels : (n,) in {0, 1}.
+
+    Raises
+    ------
+    ValueError
+        When an argument breaks the above.
+
+    References
+    ----------
+    Good, Rational decisions, Journal of the Royal Statistical Society B 14 (1952).
 
     Examples
     --------
@@ -55,8 +69,17 @@ def log_loss_from_logits(logits: ArrayLike, labels: ArrayLike) -> float:
 
     Parameters
     ----------
-    logits : (n,) finite, n ≥ 1.
+    logits : (n,) finite log-odds of class 1, n ≥ 1.
     labels : (n,) in {0, 1}.
+
+    Raises
+    ------
+    ValueError
+        When an argument breaks the above.
+
+    References
+    ----------
+    Good, Rational decisions, Journal of the Royal Statistical Society B 14 (1952).
 
     Examples
     --------

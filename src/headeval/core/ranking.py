@@ -41,7 +41,13 @@ class PrecisionRecallCurve:
 
 
 def rank_counts(scores: FloatArray, labels: IntArray) -> RankedCounts:
-    """Sort once and cumulate; tied scores enter together, so row order never matters."""
+    """Sort once and cumulate; tied scores enter together, so row order never matters.
+
+    Parameters
+    ----------
+    scores : (n,) finite, n ≥ 1; not checked again here.
+    labels : (n,) in {0, 1}.
+    """
     order = np.argsort(scores)[::-1]
     scores, labels = scores[order], labels[order]
     # Equality, not a difference: 1e308 − (−1e308) overflows, and subnormal gaps are real gaps.
@@ -132,10 +138,18 @@ def pr_curve(scores: ArrayLike, labels: ArrayLike) -> PrecisionRecallCurve:
     scores : (n,) finite; anything that ranks, larger meaning more positive.
     labels : (n,) in {0, 1} with at least one positive.
 
+    Returns
+    -------
+    curve : precision, recall and thresholds, each (k,) for k distinct scores.
+
     Raises
     ------
     ValueError
         When an argument breaks the above.
+
+    References
+    ----------
+    Davis and Goadrich, The relationship between precision-recall and ROC curves, ICML 2006.
 
     Examples
     --------

@@ -32,6 +32,8 @@ class Scaling:
     Attributes
     ----------
     method : "temperature" (slope = 1/T, intercept = 0) or "platt".
+    slope : > 0, so that the ranking stays.
+    intercept : any finite number.
     log_loss_before, log_loss_after : nats a row, on the rows it was fitted on; after ≤ before.
     """
 
@@ -47,7 +49,7 @@ class Scaling:
         return 1.0 / self.slope
 
     def apply(self, logits: ArrayLike) -> FloatArray:
-        """Return the calibrated logits, of the shape of `logits`."""
+        """Return the calibrated logits, of the shape of `logits`, which may be any."""
         scaled: FloatArray = self.slope * np.asarray(logits, dtype=np.float64) + self.intercept
         return scaled
 
@@ -64,7 +66,7 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike, max_iter: int = 50) ->
     ----------
     logits : (n, C) finite, n ≥ 1, C ≥ 2; for a binary classifier the columns 0 and z.
     labels : (n,) in {0, …, C−1}.
-    max_iter : most Newton steps, ≥ 1.
+    max_iter : most Newton steps, an integer ≥ 1.
 
     Returns
     -------
@@ -116,9 +118,15 @@ def fit_temperature_scaling(logits: ArrayLike, labels: ArrayLike) -> Scaling:
 
     Raises
     ------
+    ValueError
+        When an argument breaks the above.
     ScalingError
         When T lies at or beyond `TEMPERATURE_BOUNDS`, the logits rank no better than chance or separate the
         labels perfectly, the search does not converge, or the result is worse than leaving the logits alone.
+
+    References
+    ----------
+    Guo, Pleiss, Sun and Weinberger, On calibration of modern neural networks, ICML 2017, section 4.2.
 
     Examples
     --------
@@ -153,6 +161,8 @@ def fit_platt_scaling(logits: ArrayLike, labels: ArrayLike) -> Scaling:
 
     Raises
     ------
+    ValueError
+        When an argument breaks the above.
     ScalingError
         When the slope is not positive, the scores are constant or separate the labels perfectly, the fit does
         not converge, or the result is worse than leaving the logits alone.

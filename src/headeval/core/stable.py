@@ -12,6 +12,14 @@ def sigmoid(z: ArrayLike) -> FloatArray:
     Only e^(−|z|) ≤ 1 is ever formed and the formula is chosen by the sign of z, so nothing overflows
     and small probabilities keep their full relative precision.
 
+    Parameters
+    ----------
+    z : finite or infinite numbers, of any shape.
+
+    Returns
+    -------
+    p : in [0, 1], of the shape of `z`.
+
     Examples
     --------
     >>> sigmoid([-1000.0, 0.0, 1000.0]).tolist()
@@ -25,6 +33,14 @@ def sigmoid(z: ArrayLike) -> FloatArray:
 
 def logit(p: ArrayLike) -> FloatArray:
     """Return log(p / (1 − p)), elementwise: the inverse of `sigmoid`; infinite at 0 and 1.
+
+    Parameters
+    ----------
+    p : in [0, 1], of any shape.
+
+    Returns
+    -------
+    z : of the shape of `p`.
 
     Examples
     --------
@@ -40,6 +56,14 @@ def logit(p: ArrayLike) -> FloatArray:
 def softplus(z: ArrayLike) -> FloatArray:
     """Return log(1 + e^z), elementwise: the negative log of sigmoid(−z).
 
+    Parameters
+    ----------
+    z : finite numbers, of any shape.
+
+    Returns
+    -------
+    value : ≥ 0, of the shape of `z`.
+
     Examples
     --------
     >>> softplus([-1000.0, 1000.0]).tolist()
@@ -52,6 +76,14 @@ def softplus(z: ArrayLike) -> FloatArray:
 
 def logsumexp(z: ArrayLike) -> FloatArray:
     """Return log Σ e^z over the last axis.
+
+    Parameters
+    ----------
+    z : (…, C) finite, C ≥ 1.
+
+    Returns
+    -------
+    total : (…), without the last axis.
 
     Examples
     --------
@@ -66,6 +98,14 @@ def logsumexp(z: ArrayLike) -> FloatArray:
 
 def softmax(z: ArrayLike) -> FloatArray:
     """Return e^z / Σ e^z over the last axis.
+
+    Parameters
+    ----------
+    z : (…, C) finite, C ≥ 1.
+
+    Returns
+    -------
+    p : (…, C) in [0, 1], with sum 1 over the last axis.
 
     Examples
     --------

@@ -83,6 +83,10 @@ class ConfusionCounts:
 
         Computed from the counts, so that it is 0 (and not undefined) where only TP is zero.
 
+        Parameters
+        ----------
+        beta : finite and ≥ 0; 1 weighs both alike, 0 is precision alone.
+
         Raises
         ------
         ValueError
@@ -105,7 +109,7 @@ def confusion_counts(scores: ArrayLike, labels: ArrayLike, *, threshold: float) 
     ----------
     scores : (n,) finite; probabilities or any score on the threshold's scale.
     labels : (n,) in {0, 1}.
-    threshold : not NaN; +∞ flags nothing.
+    threshold : on the scale of the scores, not NaN; +∞ flags nothing.
 
     Raises
     ------
@@ -147,11 +151,12 @@ def decision_changes(before: ArrayLike, after: ArrayLike, *, threshold: float) -
     Parameters
     ----------
     before, after : (n,) finite scores of the same rows.
+    threshold : on the scale of both, not NaN; ±∞ changes nothing.
 
     Raises
     ------
     ValueError
-        When the lengths differ or a score is not finite.
+        When an argument breaks the above.
 
     Examples
     --------

@@ -11,7 +11,11 @@ def unit_vectors(embeddings: ArrayLike) -> FloatArray:
 
     Parameters
     ----------
-    embeddings : (n, d), finite, of any numeric type.
+    embeddings : (n, d), finite, of any numeric type; not checked here.
+
+    Returns
+    -------
+    units : (n, d), each row of length 1 or 0.
 
     Examples
     --------

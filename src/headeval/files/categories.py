@@ -1,7 +1,9 @@
 """Columns of names: labels, groups and slices, coded by the text of their values."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +42,7 @@ class Categories:
     ----------
     name : the column.
     numbers_in_text : whether integral numbers in the cells of a CSV file are one value however they are written.
-    blank_is_missing : whether an empty cell of a CSV file is a missing value.
+    blank_is_missing : whether an empty text is a missing value.
     """
 
     def __init__(self, name: str, *, numbers_in_text: bool, blank_is_missing: bool) -> None:
@@ -58,11 +60,14 @@ class Categories:
         return list(self._numbers)
 
     def codes(self, column: pa.Array, place: Place) -> NDArray[np.int64]:
-        """Return the code of each row, shape (n,), MISSING for a null, a NaN or (if so wished) an empty cell.
+        """Return the code of each row, shape (n,), MISSING for a null, a NaN or (if so wished) an empty text.
+
+        Bytes are taken for text where they are UTF-8, which is how some programs write text to Parquet.
 
         Raises
         ------
-        DataError : where the column holds lists, structs or bytes that are not text.
+        DataError : where the column holds lists, structs, bytes of fixed length (UUIDs, hashes) or bytes that are not
+            text.
         """
         kind = plain_type(column.type)
         if pa.types.is_nested(kind):
@@ -70,19 +75,42 @@ class Categories:
                 f"{shown(place.path)}: column {quoted(self.name)} must hold one value a row, "
                 f"but it is of type {quoted(kind)}"
             )
-        with reading(place.path):
+        if pa.types.is_fixed_size_binary(kind):
+            raise self._unusable(column.type, place)
+        with self._reading(column.type, place):
             coded = _encoded(column)
             indices = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
-            # A dictionary may hold values that no row has: these are no categories.
-            used = np.flatnonzero(np.bincount(indices, minlength=len(coded.dictionary))[: len(coded.dictionary)])
+        # A dictionary may hold values that no row has: these are no categories.
+        used = np.flatnonzero(np.bincount(indices, minlength=len(coded.dictionary))[: len(coded.dictionary)])
+        with self._reading(column.type, place):
             texts = _texts(coded.dictionary.take(pa.array(used)))
         codes = np.full(len(coded.dictionary) + 1, MISSING, dtype=np.int64)
         codes[used] = [self._number(text, kind, place) for text in texts]
         by_row: NDArray[np.int64] = codes[indices]
         return by_row
 
+    @contextmanager
+    def _reading(self, kind: pa.DataType, place: Place) -> Iterator[None]:
+        """Tell types that pyarrow cannot turn into text from damaged files."""
+        with reading(place.path):
+            try:
+                yield
+            except pa.ArrowNotImplementedError as error:
+                raise self._unusable(kind, place) from error
+            except pa.ArrowInvalid as error:
+                if not _is_binary(plain_type(kind)):
+                    raise
+                raise self._unusable(kind, place) from error
+
+    def _unusable(self, kind: pa.DataType, place: Place) -> DataError:
+        held = "holds binary data" if _is_binary(plain_type(kind)) else "cannot be read as text"
+        return DataError(
+            f"{shown(place.path)}: column {quoted(self.name)} {held} (type {quoted(kind)}); "
+            "a column of text or numbers is needed"
+        )
+
     def _number(self, text: str | None, kind: pa.DataType, place: Place) -> int:
-        if text is None or (text == "" and place.is_csv and self._blank_is_missing):
+        if text is None or (text == "" and self._blank_is_missing):
             return MISSING
         if pa.types.is_floating(kind) and text.lower() in ("nan", "-nan"):
             return MISSING
@@ -102,7 +130,14 @@ def _encoded(column: pa.Array) -> pa.DictionaryArray:
         return column.cast(pa.large_string()).dictionary_encode()
     if pa.types.is_float16(column.type):
         return column.cast(pa.float32()).dictionary_encode()
+    if pa.types.is_decimal32(column.type) or pa.types.is_decimal64(column.type):
+        return column.cast(pa.decimal128(column.type.precision, column.type.scale)).dictionary_encode()
     return column.dictionary_encode()
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    names = ("is_binary", "is_large_binary", "is_binary_view", "is_fixed_size_binary")
+    return any(getattr(pa.types, name)(kind) for name in names)
 
 
 def _texts(values: pa.Array) -> list[str | None]:
@@ -110,4 +145,12 @@ def _texts(values: pa.Array) -> list[str | None]:
         values = values.cast(pa.float32())
     if pa.types.is_boolean(values.type):
         return [None if value is None else str(value).lower() for value in values.to_pylist()]
+    if pa.types.is_decimal(values.type):
+        return [None if value is None else _plain_decimal(value) for value in values.to_pylist()]
     return values.cast(pa.large_string()).to_pylist()  # type: ignore[no-any-return]
+
+
+def _plain_decimal(value: Decimal) -> str:
+    """Return a decimal without exponent and closing zeros, so that no scale shows: Arrow writes 0 as 0E-18."""
+    text = format(value, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text

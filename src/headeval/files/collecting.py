@@ -1,6 +1,6 @@
 """The columns of the examples, gathered block by block."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from headeval.files.vectors import EmbeddingColumns, VectorReader
 from headeval.printable import quoted
 
 NULL_SLICE = "(null)"
+# With larger ones, products of weights and their sums would leave the range of float64.
+_HEAVIEST = 1e100
 # A column of so many values is no column of labels; without a stop, one of identifiers would be read to its end.
 _MOST_LABELS = 1000
 
@@ -143,12 +145,13 @@ class Collector:
         return groups
 
     def slices(self) -> Mapping[str, NDArray[np.object_]]:
-        """Return by column the text of each row, shape (n,)."""
-        return {
+        """Return by column the text of each row, shape (n,); for a null what `null_text` says."""
+        slices = {}
+        for name, column in self._slices.items():
+            texts = column.categories.texts
             # The last element is the one that the code MISSING, -1, stands for.
-            name: np.array([*column.categories.texts, NULL_SLICE], dtype=object)[column.codes.array()]
-            for name, column in self._slices.items()
-        }
+            slices[name] = np.array([*texts, null_text(texts)], dtype=object)[column.codes.array()]
+        return slices
 
     def _labelled(
         self, batch: pa.RecordBatch, codes: NDArray[np.int64], place: Place
@@ -161,8 +164,9 @@ class Collector:
             place.fault(missing, label, advice="--drop-unlabelled leaves such rows out")
             return batch, codes, place
         self.unlabelled += int(missing.sum())
+        labelled = pa.array(~missing)
         with reading(place.path):
-            kept = batch.filter(pa.array(~missing))
+            kept = batch.filter(labelled)
         return kept, codes[~missing], Place(place.path, place.rows[~missing], place.is_csv, place.faults)
 
     def _refuse_identifiers(self, place: Place) -> None:
@@ -193,6 +197,21 @@ class Collector:
         return codes
 
 
+def null_text(texts: Collection[str]) -> str:
+    """Return what stands for a null beside the values `texts`: "(null)", or with a number where that is a value.
+
+    Examples
+    --------
+    >>> null_text(["en"]), null_text(["en", "(null)"]), null_text(["(null)", "(null, 2)"])
+    ('(null)', '(null, 2)', '(null, 3)')
+    """
+    text, number = NULL_SLICE, 1
+    while text in texts:
+        number += 1
+        text = f"({NULL_SLICE[1:-1]}, {number})"
+    return text
+
+
 def place_of(block: Block, faults: RowFaults) -> Place:
     """Return where the rows of a block come from; they are numbered from 1 within their file."""
     first = block.first_row + 1
@@ -215,7 +234,12 @@ def _append(rows: GrowingArray, values: NDArray[Any] | None) -> None:
 
 def _read_weights(batch: pa.RecordBatch, name: str, place: Place) -> NDArray[np.float64] | None:
     weights = read_numbers(batch.column(name), name, place)
-    if weights is not None and (weights < 0).any():
-        negative = weights < 0
+    if weights is None:
+        return None
+    negative, heavy = weights < 0, weights > _HEAVIEST
+    if negative.any():
         place.fault(negative, f"column {quoted(name)} is a negative weight", cells=weights[negative].tolist())
+    if heavy.any():
+        label = f"column {quoted(name)} is a weight above {_HEAVIEST:g}"
+        place.fault(heavy, label, advice="divide all weights by a large number", cells=weights[heavy].tolist())
     return weights

@@ -26,6 +26,8 @@ _BOM = b"\xef\xbb\xbf"
 _LAST_ROW = "\0end of file\0"
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns?, got (\d+)")
 _NOT_UTF8 = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?.*invalid UTF8")
+# A cell and what ends it. A quote opens a quoted cell only as the first character; anywhere else it is text.
+_CELL = re.compile(rb'(?:"[^"]*+(?:""[^"]*+)*+"|(?!"))[^,\r\n]*+(,|\r\n|\n|\r|)')
 _UNSAFE_NAMES = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
@@ -140,14 +142,11 @@ def _refuse_other_separators(path: Path, name: str) -> None:
 
 
 def _end_of_line(start: bytes, begin: int) -> int | None:
-    """Return where the first line ends, line breaks inside double quotes not counted; None if it does not."""
-    open_quote = False
-    for match in re.compile(rb'"|\r\n|\n|\r').finditer(start, begin):
-        if match[0] == b'"':
-            open_quote = not open_quote
-        elif not open_quote:
-            return match.end()
-    return None
+    """Return where the first line ends, line breaks inside quoted cells not counted; None if it does not."""
+    cell = _CELL.match(start, begin)
+    while cell is not None and cell[1] == b",":
+        cell = _CELL.match(start, cell.end())
+    return cell.end() if cell is not None and cell[1] else None
 
 
 def _names(path: Path, line: bytes) -> tuple[str, ...]:

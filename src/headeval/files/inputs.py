@@ -32,8 +32,8 @@ def find_files(data: Sequence[str]) -> list[tuple[Path, Kind]]:
 
     Raises
     ------
-    DataError : for a missing, unreadable, empty or unsupported file, an empty folder, a pattern without a match,
-        or a file that is named twice.
+    DataError : for an empty argument, a missing, unreadable, empty or unsupported file, an empty folder, a pattern
+        without a match, or a file that is named twice.
     """
     paths = [path for argument in data for path in _expand(argument)]
     if not paths:
@@ -43,6 +43,9 @@ def find_files(data: Sequence[str]) -> list[tuple[Path, Kind]]:
 
 
 def _expand(argument: str) -> list[Path]:
+    if not argument.strip():
+        # Path("") is the current folder, whose tables nobody asked for.
+        raise DataError("an argument for DATA is empty: is a shell variable unset?")
     path = Path(argument)
     with reading(path):
         if path.is_dir():

@@ -72,7 +72,7 @@ def read_numbers(column: pa.Array, name: str, place: Place) -> NDArray[np.float6
     if not (is_number(column.type) or pa.types.is_decimal(column.type)):
         raise DataError(f"{shown(place.path)}: {label} must hold numbers, but it is of type {quoted(column.type)}")
     if column.null_count:
-        place.fault(_mask(column.is_null()), f"{label} is null", advice="fill these rows or leave them out")
+        place.fault(as_mask(column.is_null()), f"{label} is null", advice="fill these rows or leave them out")
         return None
     with reading(place.path):
         values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -81,7 +81,7 @@ def read_numbers(column: pa.Array, name: str, place: Place) -> NDArray[np.float6
 
 def _parsed(cells: pa.Array, label: str, place: Place) -> NDArray[np.float64] | None:
     trimmed = pc.utf8_trim_whitespace(cells)
-    empty = _mask(pc.equal(trimmed, ""))
+    empty = as_mask(pc.equal(trimmed, ""))
     if empty.any():
         place.fault(empty, f"{label} is empty", advice="fill these rows or leave them out")
         return None
@@ -90,10 +90,10 @@ def _parsed(cells: pa.Array, label: str, place: Place) -> NDArray[np.float64] | 
     except pa.ArrowInvalid:
         pass
     number = pc.or_(pc.match_substring_regex(trimmed, _NUMBER), pc.match_substring_regex(trimmed, _NOT_FINITE))
-    bad = ~_mask(number)
+    bad = ~as_mask(number)
     if not bad.any():
         return np.array([float(cell) for cell in trimmed.to_pylist()], dtype=np.float64)
-    commas = _mask(pc.match_substring_regex(trimmed, _DECIMAL_COMMA))
+    commas = as_mask(pc.match_substring_regex(trimmed, _DECIMAL_COMMA))
     advice = "write decimals with a point, not a comma" if commas[bad].all() else "expected a number such as -0.25"
     place.fault(bad, f"{label} is not a number", advice=advice, cells=_first_cells(cells, bad))
     return None
@@ -115,5 +115,6 @@ def _first_cells(column: pa.Array, where: NDArray[np.bool_]) -> list[object]:
     return [column[int(index)].as_py() for index in np.flatnonzero(where)[:8]]
 
 
-def _mask(array: pa.Array) -> NDArray[np.bool_]:
+def as_mask(array: pa.Array) -> NDArray[np.bool_]:
+    """Return an array of bool without nulls, shape (n,), as NumPy's."""
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)

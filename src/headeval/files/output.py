@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from headeval.errors import OutputError
 from headeval.files.arrow_errors import shown
-from headeval.files.atomic import atomic_file
+from headeval.files.atomic import atomic_file, check_output
 from headeval.printable import listed, printable, quoted
 
 _PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
@@ -81,6 +81,23 @@ class TableWriter:
         return pq.ParquetWriter(self._file, schema)
 
 
+def check_table_output(path: Path, *, force: bool) -> None:
+    """Refuse a table that could not be written, before any long work is done for it; nothing is created.
+
+    Parameters
+    ----------
+    path : ends in .parquet (or .pq) or .csv, which decides the format.
+    force : whether an existing file may be replaced.
+
+    Raises
+    ------
+    OutputError : where the name has another suffix, or `headeval.files.atomic.check_output` refuses it.
+    """
+    if path.suffix.lower() not in _PARQUET_SUFFIXES | _CSV_SUFFIXES:
+        raise OutputError(f"{shown(path)}: the name must end in .parquet or .csv, which decides the format")
+    check_output(path, force=force)
+
+
 @contextmanager
 def table_writer(path: Path, *, force: bool, metadata: Mapping[str, str]) -> Iterator[TableWriter]:
     r"""Open a table for writing; it appears at `path` when the block ends without an error.
@@ -108,8 +125,7 @@ def table_writer(path: Path, *, force: bool, metadata: Mapping[str, str]) -> Ite
     ...     Path(folder, "a.csv").read_text()
     '"id","z"\n"007",1.5\n'
     """
-    if path.suffix.lower() not in _PARQUET_SUFFIXES | _CSV_SUFFIXES:
-        raise OutputError(f"{shown(path)}: the name must end in .parquet or .csv, which decides the format")
+    check_table_output(path, force=force)
     with atomic_file(path, force=force) as file:
         writer = TableWriter(path, file, metadata)
         try:

@@ -88,7 +88,7 @@ def declared_scores(tables: Tables) -> DeclaredScores | None:
         negative, positive = (str(name) for name in content["classes"])
         threshold = float(content["threshold"])
         names = [str(content[name]) for name in ("logit", "prob", "flagged")]
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
     declared = DeclaredScores(names[0], names[1], names[2], (negative, positive), threshold)
     usable = 0 <= declared.threshold <= 1 and {declared.logit, declared.prob} <= set(tables.column_names)
@@ -108,7 +108,7 @@ def declared_seen(tables: Tables) -> RowsSeen | None:
             content = json.loads(file.metadata.get(_SEEN_KEY, "null"))
             n, fitted, calibrated = (int(content[name]) for name in ("n", "fitted", "calibrated"))
             total += RowsSeen(n, fitted, calibrated, bool(content["exact"]))
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return None
     return total
 
@@ -201,13 +201,13 @@ def write_scored(
     return rows, flagged
 
 
-def refuse_own_input(output: Path, tables: Tables) -> None:
+def refuse_own_input(output: Path, *inputs: Tables) -> None:
     """Refuse to replace a table by what is made from it, also with --force: the embeddings would be lost.
 
     Raises
     ------
     OutputError : where the output is one of the input files.
     """
-    for path in tables.paths:
+    for path in (path for tables in inputs for path in tables.paths):
         if output.exists() and output.samefile(path):
             raise OutputError(f"{shown(output)} is one of the inputs: choose another name for the output")

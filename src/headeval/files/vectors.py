@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headeval.errors import DataError
 from headeval.files.arrow_errors import reading, shown
-from headeval.files.numeric import is_number, is_text, plain, plain_type, read_numbers
+from headeval.files.numeric import as_mask, is_number, is_text, plain, plain_type, read_numbers
 from headeval.files.row_faults import Place
 from headeval.files.tables import TableFile, Tables
 from headeval.files.vector_text import read_vector_cells
@@ -149,7 +149,7 @@ def _read_column(column: pa.Array, label: str, place: Place) -> tuple[NDArray[An
     with reading(place.path):
         column = plain(column)
     if column.null_count:
-        place.fault(_mask(column.is_null()), f"{label} is null", advice="take these rows out of the file")
+        place.fault(as_mask(column.is_null()), f"{label} is null", advice="take these rows out of the file")
         return None
     return read_vector_cells(column, label, place) if is_text(column.type) else _read_lists(column, label, place)
 
@@ -160,20 +160,22 @@ def _read_lists(column: pa.Array, label: str, place: Place) -> tuple[NDArray[Any
         raise DataError(
             f"{shown(place.path)}: {label} must hold lists of numbers or JSON arrays, but it is of type {quoted(kind)}"
         )
+    fixed = pa.types.is_fixed_size_list(kind)
     with reading(place.path):
         # `flatten` keeps to the rows of a slice; `values` would not.
         values = column.flatten()
-        if pa.types.is_fixed_size_list(kind):
-            lengths = np.full(len(column), kind.list_size, dtype=np.int64)
-        else:
-            lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64)
-        if values.null_count:
-            holes = np.repeat(np.arange(len(column)), lengths)[_mask(values.is_null())]
-            rows = np.zeros(len(column), dtype=np.bool_)
-            rows[holes] = True
-            place.fault(rows, f"{label} holds a null inside the vector")
-            return None
-        return values.to_numpy(zero_copy_only=False), lengths
+        nulls = as_mask(values.is_null()) if values.null_count else None
+        numbers = values.to_numpy(zero_copy_only=False)
+        lengths = None if fixed else pc.list_value_length(column).to_numpy(zero_copy_only=False)
+    if lengths is None:
+        lengths = np.full(len(column), kind.list_size)
+    lengths = lengths.astype(np.int64, copy=False)
+    if nulls is not None:
+        rows = np.zeros(len(column), dtype=np.bool_)
+        rows[np.repeat(np.arange(len(column)), lengths)[nulls]] = True
+        place.fault(rows, f"{label} holds a null inside the vector")
+        return None
+    return numbers, lengths
 
 
 def _read_wide(batch: pa.RecordBatch, where: EmbeddingColumns, place: Place) -> NDArray[Any] | None:
@@ -270,7 +272,3 @@ def is_list(kind: pa.DataType) -> bool:
 def _number_type(kind: pa.DataType) -> pa.DataType:
     kind = plain_type(kind)
     return kind.value_type if is_list(kind) else kind
-
-
-def _mask(array: pa.Array) -> NDArray[np.bool_]:
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)

@@ -1,0 +1,311 @@
+"""Every option reaches the number it is about, in the file written and in what is shown."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from sklearn import metrics as sk
+from sklearn.linear_model import LogisticRegression
+
+from headeval.solver.folds import stratified_folds
+
+Headeval = Callable[..., Any]
+MakeTable = Callable[..., Path]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+SHOWN = 6e-5  # four decimals are shown
+
+
+def units_and_labels(path: Path) -> tuple[Floats, Flags]:
+    table = pq.read_table(path)
+    e = np.array(table["embedding"].to_pylist(), dtype=np.float64)
+    return e / np.linalg.norm(e, axis=1, keepdims=True), np.array(table["label"].to_pylist()) == "unsafe"
+
+
+def optimum(units: Floats, y: Flags, weights: Floats | None = None) -> LogisticRegression:
+    return LogisticRegression(C=1.0, tol=1e-12, solver="newton-cholesky").fit(units, y, sample_weight=weights)
+
+
+def out_of_fold(units: Floats, y: Flags, folds: NDArray[np.int64], weights: Floats | None = None) -> Floats:
+    z = np.empty(len(y))
+    for fold in np.unique(folds):
+        rest = folds != fold
+        model = optimum(units[rest], y[rest], None if weights is None else weights[rest])
+        z[~rest] = model.decision_function(units[~rest])
+    return z
+
+
+def shuffled_folds(y: Flags) -> NDArray[np.int64]:
+    return stratified_folds(y.astype(np.int64), 5, rng=np.random.default_rng(0))
+
+
+def sigmoid(z: Floats) -> Floats:
+    p: Floats = 1 / (1 + np.exp(-z))
+    return p
+
+
+def rates(y: Flags, p: Floats, threshold: float) -> dict[str, float]:
+    tn, fp, fn, tp = (int(count) for count in sk.confusion_matrix(y, p >= threshold).ravel())
+    return {"tp": tp, "fp": fp, "fn": fn, "tn": tn, "recall": tp / (tp + fn), "fpr": fp / (fp + tn)}
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def shown(title: str, out: str) -> list[float]:
+    """The numbers in the row of a table that begins with `title`."""
+    (line,) = re.findall(rf"^ +{title} +(.*)$", out, flags=re.MULTILINE)
+    return [float(text) for text in re.findall(r"(?<![\d/.])\d+\.\d+", line)]
+
+
+def report(headeval: Headeval, *arguments: object) -> Any:
+    outcome = headeval("report", *arguments, "--format", "json")
+    assert outcome.code == 0, outcome.err
+    return json.loads(outcome.out)
+
+
+def test_the_threshold_of_a_fit_judges_its_out_of_fold_rows(
+    headeval: Headeval, make_table: MakeTable, tmp_path: Path
+) -> None:
+    data = make_table()
+    out = headeval("fit", data, "--threshold", 0.3).out
+    found = read(tmp_path / "linear-head.json")["metrics"]["evaluation"]
+    units, y = units_and_labels(data)
+    p = sigmoid(out_of_fold(units, y, shuffled_folds(y)))
+    expected = rates(y, p, 0.3)
+    assert expected != rates(y, p, 0.5)
+    assert found["threshold"] == 0.3
+    assert found["counts"] == {
+        "true_positives": expected["tp"],
+        "false_positives": expected["fp"],
+        "false_negatives": expected["fn"],
+        "true_negatives": expected["tn"],
+    }
+    assert found["metrics"]["recall"] == pytest.approx(expected["recall"], abs=1e-15)
+    assert found["metrics"]["fpr"] == pytest.approx(expected["fpr"], abs=1e-15)
+    assert "P(unsafe) ≥ 0.3\n" in out
+    assert shown("recall", out) == [pytest.approx(expected["recall"], abs=SHOWN)]
+    assert shown("FPR", out) == [pytest.approx(expected["fpr"], abs=SHOWN)]
+
+
+def test_a_calibration_is_judged_at_the_threshold_of_its_head(
+    headeval: Headeval, make_table: MakeTable, tmp_path: Path
+) -> None:
+    train, data = make_table(), make_table("calibration.parquet", n=200, seed=7)
+    headeval("fit", train, "--threshold", 0.3)
+    out = headeval("calibrate", data, "--head", "linear-head.json").out
+    units, y = units_and_labels(data)
+    z = optimum(*units_and_labels(train)).decision_function(units)
+
+    def loss(slope: float) -> float:
+        return float(np.mean(np.logaddexp(0, np.where(y, -slope * z, slope * z))))
+
+    slope = minimize_scalar(loss, bounds=(0.01, 20), method="bounded", options={"xatol": 1e-10}).x
+    before, after = sigmoid(z), sigmoid(slope * z)
+    for title, name in (("recall", "recall"), ("FPR", "fpr")):
+        expected = [rates(y, p, 0.3)[name] for p in (before, after)]
+        assert shown(f"{title} at 0.3", out) == pytest.approx(expected, abs=SHOWN)
+        assert expected != pytest.approx([rates(y, p, 0.5)[name] for p in (before, after)], abs=2 * SHOWN)
+    newly = int(((after >= 0.3) & (before < 0.3)).sum())
+    no_longer = int(((after < 0.3) & (before >= 0.3)).sum())
+    assert newly + no_longer > 0  # at 0.5 a temperature changes none
+    assert f"decisions changed: {newly + no_longer} ({newly} newly flagged, {no_longer} no longer)" in out
+    record = read(tmp_path / "linear-head-calibrated.json")["metrics"]["calibrations"][0]
+    assert (record["newly_flagged"], record["no_longer_flagged"]) == (newly, no_longer)
+
+
+def test_weights_count_in_the_fit_of_every_fold(headeval: Headeval, make_table: MakeTable, tmp_path: Path) -> None:
+    weights = np.where(np.arange(120) % 3 == 0, 8.0, 0.5)
+    data = make_table(importance=pa.array(weights))
+    assert headeval("fit", data, "--weight", "importance").code == 0
+    found = read(tmp_path / "linear-head.json")["metrics"]["evaluation"]["metrics"]["log_loss"]
+    units, y = units_and_labels(data)
+    weighted, plain = (sk.log_loss(y, sigmoid(out_of_fold(units, y, shuffled_folds(y), w))) for w in (weights, None))
+    assert found == pytest.approx(weighted, abs=1e-7)
+    assert abs(weighted - plain) > 1e-3
+
+
+def test_groups_are_dealt_so_that_both_classes_stay_even(
+    headeval: Headeval, make_table: MakeTable, tmp_path: Path
+) -> None:
+    # Dealt by size alone, the largest first, the groups of 40 and 30 would meet, and those of 39 and 31: each fold
+    # would hold one class. By class the groups of 40 and 31 share a fold, and those of 39 and 30.
+    groups = np.repeat(["p40", "n39", "n31", "p30"], [40, 39, 31, 30])
+    labels = np.where(np.char.startswith(groups, "p"), "unsafe", "safe")
+    data = make_table(n=140, label=pa.array(labels.tolist()), conversation=pa.array(groups.tolist()))
+    outcome = headeval("fit", data, "--group", "conversation", "--folds", 2)
+    assert outcome.code == 0, outcome.err
+    units, y = units_and_labels(data)
+    z = out_of_fold(units, y, np.isin(groups, ["n39", "p30"]).astype(np.int64))
+    found = read(tmp_path / "linear-head.json")["metrics"]["evaluation"]["metrics"]
+    assert found["log_loss"] == pytest.approx(sk.log_loss(y, sigmoid(z)), abs=1e-7)
+
+
+def test_slices_are_measured_as_the_whole_is(headeval: Headeval, tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    p, team = rng.random(300), np.array(["red", "blue", "blue"] * 100)
+    y = rng.random(300) < p**2
+    pq.write_table(pa.table({"p": p, "label": y, "team": team.tolist()}), tmp_path / "s.parquet")
+    options = ("--by", "team", "--bins", 7, "--ece-convention", "positive-class", "--binning", "equal-mass")
+    found = report(headeval, "s.parquet", "--prob", "p", *options)
+    assert [part["value"] for part in found["slices"]] == ["blue", "red"]
+    for part in found["slices"]:
+        rows = np.flatnonzero(team == part["value"])
+        first, beside = part["calibration"]
+        assert (first["convention"], beside["convention"]) == ("positive-class", "top-label")
+        assert {(table["binning"], table["n_bins"]) for table in (first, beside)} == {("equal-mass", 7)}
+        ordered = rows[np.argsort(p[rows])]
+        bins = np.split(ordered, [k * len(rows) // 7 for k in range(1, 7)])
+        expected = sum(abs(float(y[b].sum() - p[b].sum())) for b in bins) / len(rows)
+        assert part["metrics"]["ece"] == first["ece"] == pytest.approx(expected, abs=1e-12)
+        assert [entry["count"] for entry in part["reliability"]] == [len(b) for b in bins]
+
+
+def test_the_penalty_given_is_the_penalty_named(headeval: Headeval, make_table: MakeTable, tmp_path: Path) -> None:
+    out = headeval("fit", make_table(), "--l2", 0.37).out
+    assert read(tmp_path / "linear-head.json")["metrics"]["fit"]["l2"] == 0.37
+    assert re.search(r"^l2 +0\.37$", out, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(("threshold", "trusted"), [(0.25, True), (1.5, False), (-0.25, False), (float("nan"), False)])
+def test_a_declared_threshold_that_is_no_probability_is_not_trusted(
+    headeval: Headeval, tmp_path: Path, threshold: float, trusted: bool
+) -> None:
+    columns = {"logit": "z", "prob": "p", "flagged": "f"}
+    declared = json.dumps({**columns, "classes": ["safe", "unsafe"], "threshold": threshold})
+    z = np.linspace(-2, 2, 20)
+    table = pa.table({"z": z, "p": sigmoid(z), "f": z >= 0, "label": ["safe", "unsafe"] * 10})
+    pq.write_table(table.replace_schema_metadata({"headeval_scores": declared}), tmp_path / "s.parquet")
+    outcome = headeval("report", "s.parquet", "--format", "json")
+    named = report(headeval, "s.parquet", "--logit", "z")
+    told = (named["threshold"], named["provenance"]["threshold_from"])
+    if trusted:
+        assert (outcome.code, json.loads(outcome.out)["threshold"], told) == (0, threshold, (threshold, "score file"))
+    else:
+        assert (outcome.code, outcome.out, told) == (2, "", (0.5, "default"))
+        assert "--logit COL or --prob COL" in outcome.err
+        assert headeval("calibrate", "s.parquet").code == 2
+
+
+@pytest.mark.parametrize(("taken_for", "column"), [("--logit", "prob"), ("--prob", "logit")])
+def test_a_column_is_not_taken_for_what_its_file_says_it_is_not(
+    headeval: Headeval, fitted: Path, make_table: MakeTable, taken_for: str, column: str
+) -> None:
+    headeval("score", make_table("new.parquet", seed=3), "--head", fitted, "-o", "s.parquet")
+    for command in ("report", "calibrate"):
+        outcome = headeval(command, "s.parquet", taken_for, column)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert f"--{column} '{column}'" in outcome.err
+    assert headeval("report", "s.parquet", f"--{column}", column).code == 0
+
+
+def test_the_class_that_a_head_passes_cannot_be_called_positive(
+    headeval: Headeval, fitted: Path, make_table: MakeTable
+) -> None:
+    data = make_table("new.parquet", seed=3)
+    outcome = headeval("report", data, "--head", fitted, "--positive", "safe")
+    assert (outcome.code, outcome.out) == (3, "")
+    assert "'unsafe'" in outcome.err
+    assert headeval("report", data, "--head", fitted, "--positive", "unsafe").code == 0
+
+
+def seen(headeval: Headeval, *arguments: object) -> tuple[str | None, dict[str, Any] | None]:
+    """`in_sample` and `rows_seen` of a report, after a look at the words of its table."""
+    found = report(headeval, *arguments)
+    table = headeval("report", *arguments).out
+    assert ("CAUTION: IN-SAMPLE" in table) == (found["in_sample"] is not None)
+    assert ("IN-SAMPLE" in found["how"]) == (found["in_sample"] is not None)
+    return found["in_sample"], found["rows_seen"]
+
+
+def counted(n: int, fitted: int, calibrated: int = 0) -> dict[str, Any]:
+    return {"n": n, "fitted": fitted, "calibrated": calibrated, "exact": True}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "in_sample"),
+    [(120, 0, "fitted"), (119, 0, "fitted"), (1, 0, "fitted"), (60, 60, "fitted"), (59, 61, None), (0, 80, None)],
+)
+def test_rows_of_the_fit_are_counted_among_others(
+    headeval: Headeval, fitted: Path, make_table: MakeTable, tmp_path: Path, old: int, new: int, in_sample: str | None
+) -> None:
+    train, other = (
+        pq.read_table(make_table(name, seed=seed)) for name, seed in (("train.parquet", 0), ("n.parquet", 5))
+    )
+    pq.write_table(pa.concat_tables([other.slice(0, new), train.slice(120 - old)]), tmp_path / "mixed.parquet")
+    assert seen(headeval, "mixed.parquet", "--head", fitted) == (in_sample, counted(old + new, old))
+
+
+def test_rows_are_known_in_another_order_and_with_other_labels(
+    headeval: Headeval, fitted: Path, tmp_path: Path
+) -> None:
+    order = np.random.default_rng(1).permutation(120)
+    table = pq.read_table(tmp_path / "train.parquet").take(pa.array(order))
+    swapped = ["safe" if label == "unsafe" else "unsafe" for label in table["label"].to_pylist()]
+    table = table.set_column(table.column_names.index("label"), "label", pa.array(swapped))
+    pq.write_table(table, tmp_path / "relabelled.parquet")
+    assert seen(headeval, "relabelled.parquet", "--head", fitted) == ("fitted", counted(120, 120))
+
+
+def test_a_score_file_says_whether_its_rows_made_the_head(
+    headeval: Headeval, fitted: Path, make_table: MakeTable, tmp_path: Path
+) -> None:
+    make_table("new.parquet", n=80, seed=5)
+    headeval("score", "train.parquet", "--head", fitted, "-o", "old-scores.parquet")
+    headeval("score", "new.parquet", "--head", fitted, "-o", "new-scores.parquet")
+    assert seen(headeval, "old-scores.parquet") == ("fitted", counted(120, 120))
+    assert seen(headeval, "new-scores.parquet") == (None, counted(80, 0))
+    assert seen(headeval, "new-scores.parquet", "old-scores.parquet") == ("fitted", counted(200, 120))
+
+
+def test_a_calibrated_score_file_says_what_its_rows_were_used_for(
+    headeval: Headeval, fitted: Path, make_table: MakeTable
+) -> None:
+    make_table("new.parquet", n=80, seed=5)
+    for name in ("train", "new"):
+        headeval("score", f"{name}.parquet", "--head", fitted, "-o", f"{name}-scores.parquet")
+        assert headeval("calibrate", f"{name}-scores.parquet", "--method", "platt").code == 0
+    assert seen(headeval, "new-scores-calibrated.parquet") == ("calibrated", counted(80, 0, 80))
+    assert seen(headeval, "train-scores-calibrated.parquet") == ("fitted", counted(120, 120, 120))
+
+
+def test_a_calibrated_head_knows_the_rows_of_its_calibration(
+    headeval: Headeval, fitted: Path, make_table: MakeTable
+) -> None:
+    data = make_table("calibration.parquet", n=200, seed=7)
+    headeval("calibrate", data, "--head", fitted, "-o", "calibrated.json")
+    assert seen(headeval, data, "--head", "calibrated.json") == ("calibrated", counted(200, 0, 200))
+    assert seen(headeval, "train.parquet", "--head", "calibrated.json") == ("fitted", counted(120, 120))
+
+
+@pytest.mark.parametrize(("old", "new", "in_sample"), [(3000, 0, "fitted"), (1500, 4500, None), (0, 800, None)])
+def test_of_many_rows_a_sample_tells_about_how_many_were_seen(
+    headeval: Headeval, make_table: MakeTable, tmp_path: Path, old: int, new: int, in_sample: str | None
+) -> None:
+    train = pq.read_table(make_table(n=3000))
+    assert headeval("fit", "train.parquet", "--folds", 0).code == 0
+    other = pq.read_table(make_table("new.parquet", n=5000, seed=5))
+    pq.write_table(pa.concat_tables([other.slice(0, new), train.slice(0, old)]), tmp_path / "mixed.parquet")
+    found, rows = seen(headeval, "mixed.parquet", "--head", "linear-head.json")
+    assert rows is not None
+    assert (found, rows["n"], rows["exact"]) == (in_sample, old + new, False)
+    assert rows["fitted"] == pytest.approx(old, rel=0.1)  # 1,000 kept of 3,000: the standard error is 3 % of 1,500
+
+
+def test_eval_on_some_rows_of_the_fit_is_called_in_sample(
+    headeval: Headeval, make_table: MakeTable, tmp_path: Path
+) -> None:
+    data = make_table()
+    pq.write_table(pq.read_table(data).slice(30, 70), tmp_path / "some.parquet")
+    assert "CAUTION: IN-SAMPLE" in headeval("fit", data, "--eval", "some.parquet", "-o", "a.json").out
+    new = make_table("new.parquet", seed=5)
+    assert "IN-SAMPLE" not in headeval("fit", data, "--eval", new, "-o", "b.json").out
