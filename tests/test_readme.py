@@ -19,7 +19,7 @@ from headeval import errors
 README = ROOT / "README.md"
 DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = ("fit", "score", "calibrate", "report")
-BESIDE_THE_CLASSES = {0, 1, 70, 130, 141}  # exit codes that are no error of the user's input
+BESIDE_THE_CLASSES = {0, 1, 70, 130, 141, 143}  # exit codes that are no error of the user's input
 
 
 # --- the documents

@@ -48,10 +48,14 @@ def test_scores_are_of_the_test_rows_in_their_order() -> None:
     assert all(0 < float(row["prob"]) < 1 for row in rows)
 
 
-def test_no_text_occurs_in_two_of_the_three_parts() -> None:
-    parts = [set(pq.read_table(path)["id"].to_pylist()) for path in sorted(SAMPLES.glob("moderation_*.parquet"))]
-    assert [len(part) for part in parts] == [252, 252, 756]
-    assert len(set.union(*parts)) == 252 + 252 + 756
+def test_the_parts_share_no_id_and_exactly_the_embeddings_that_the_readme_counts() -> None:
+    tables = {name: pq.read_table(SAMPLES / f"moderation_{name}.parquet") for name in ("train", "calibration", "test")}
+    ids = {name: set(table["id"].to_pylist()) for name, table in tables.items()}
+    assert len(set.union(*ids.values())) == 756 + 252 + 252
+    vectors = {name: [tuple(row) for row in table["embedding"].to_pylist()] for name, table in tables.items()}
+    train, calibration, test = (set(rows) for rows in vectors.values())
+    assert len(vectors["train"]) - len(train) == 7
+    assert [len(train & calibration), len(train & test), len(calibration & test)] == [3, 3, 1]
 
 
 def test_a_sample_is_unsafe_exactly_when_a_known_category_is_true() -> None:

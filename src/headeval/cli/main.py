@@ -26,7 +26,7 @@ headeval calibrate calibration.parquet --head linear-head.json
 headeval report test.parquet --head linear-head-calibrated.json --require 'auc>=0.9'
 
 Exit codes: 0 done, 1 a requirement not met, 2 usage, 3 data, 4 head file, 5 no usable fit or calibration,
-6 output not written, 70 a bug, 130 interrupted, 141 closed pipe."""
+6 output not written, 70 a bug, 130 interrupted, 141 closed pipe, 143 terminated."""
 
 app = typer.Typer(
     add_completion=False,

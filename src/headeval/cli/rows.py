@@ -254,7 +254,10 @@ def _which_rows(examples: Examples, source: Source, tables: Tables) -> tuple[str
             None,
         )
     if seen.in_sample:
-        return f"IN-SAMPLE: most of these {rows}{scored} were {_USED[seen.in_sample]}; judge on other rows", seen
+        return (
+            f"IN-SAMPLE: at least half of these {rows}{scored} were {_USED[seen.in_sample]}; judge on other rows",
+            seen,
+        )
     about = "" if seen.exact else "about "
     parts = [f"{about}{getattr(seen, use):,} of them {words}" for use, words in _USED.items() if getattr(seen, use)]
     return f"{rows}{scored}; {' and '.join(parts) or 'none of them is known to have made the head'}", seen

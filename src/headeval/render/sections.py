@@ -100,6 +100,11 @@ def reliability_section(evaluation: Evaluation, title: str = "Reliability") -> S
     )
 
 
+def chance(table: ReliabilityTable) -> str:
+    """Return the level that an ECE reaches by chance alone; it is rough, and shown with two decimals."""
+    return f"~{number(table.ece_if_calibrated, 2)}"
+
+
 def convention_bins(table: ReliabilityTable) -> str:
     """Return how the bins of a calibration error were made."""
     side = "[lo, hi)" if table.convention == "top-label-left" else "(lo, hi]"
@@ -125,7 +130,7 @@ def _calibration(evaluation: Evaluation) -> Section:
             table.convention,
             convention_bins(table),
             number(table.ece),
-            f"~{number(table.ece_if_calibrated, 2)}",
+            chance(table),
             number(table.mce),
         )
         for table in evaluation.calibration
@@ -140,7 +145,8 @@ def _calibration(evaluation: Evaluation) -> Section:
         (Grid("calibration errors", columns, errors), _measures("proper scores", scores)),
         footnotes=(
             *(_question(table.convention, evaluation) for table in evaluation.calibration),
-            "if calibrated: what a perfectly calibrated head shows by chance on such rows",
+            "if calibrated: the ECE of a perfectly calibrated head on such rows, by chance and on average",
+            "MCE: the largest gap of one bin; where bins hold few rows it is mostly chance",
         ),
     )
 

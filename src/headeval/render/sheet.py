@@ -165,7 +165,7 @@ def _slice_section(column: str, parts: list[Slice]) -> Section:
         tuple(Column(heading, numeric=index > 0) for index, heading in enumerate(columns)),
         tuple(rows),
     )
-    legend = "prev.: prevalence; AP: average precision; ECE pos.: positive-class ECE"
+    legend = "prev.: prevalence; AP: average precision; ECE pos.: positive-class ECE, on few rows mostly chance"
     return Section(f"Slices by {printable(column)}", (grid,), footnotes=(legend, *footnotes))
 
 

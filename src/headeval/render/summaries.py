@@ -5,7 +5,7 @@ from headeval.core.scaling import Scaling
 from headeval.evaluation import Evaluation
 from headeval.printable import printable
 from headeval.render.numbers import count, exact, metric_value, number, scientific
-from headeval.render.sections import Column, Grid, Section, evaluation_sections, reliability_section
+from headeval.render.sections import Column, Grid, Section, chance, evaluation_sections, reliability_section
 from headeval.render.sheet import Sheet, evaluation_notes, provenance_lines, rows_line
 from headeval.report import CalibrationSummary, FitSummary
 
@@ -92,10 +92,12 @@ def _before_and_after(summary: CalibrationSummary) -> Section:
         f"decisions changed: {count(newly_flagged + no_longer)} "
         f"({count(newly_flagged)} newly flagged, {count(no_longer)} no longer)"
     )
+    levels = ", ".join(f"{chance(table)} {table.convention}" for table in after.calibration)
+    by_chance = f"ECE of a perfectly calibrated head on such rows, by chance and on average: {levels}"
     return Section(
         "Before and after, on the rows the calibration was fitted on",
         (Grid("before and after calibration", columns, rows),),
-        footnotes=(changed, *_reasons(before, after)),
+        footnotes=(changed, by_chance, *_reasons(before, after)),
     )
 
 
