@@ -139,7 +139,7 @@ FAULTS = (
         "16",
         "precision and recall at 0.5 instead of at the threshold",
         "core/thresholds.py",
-        "flagged = scores >= threshold",
+        "flagged = scores >= checks.decision_threshold(threshold)",
         "flagged = scores >= 0.5",
     ),
 )

@@ -9,7 +9,15 @@ import pytest
 from headeval.core.logistic import fit_logistic
 from headeval.core.scaling import Scaling
 from headeval.core.thresholds import DecisionChanges
-from headeval.head_history import SKETCH_ROWS, RowsSeen, RowsUsed, calibration_history, fit_history, rows_seen
+from headeval.head_history import (
+    SKETCH_ROWS,
+    RowsSeen,
+    RowsUsed,
+    SeenCounter,
+    calibration_history,
+    fit_history,
+    rows_seen,
+)
 
 STORY = fit_logistic([[1.0], [-1.0]], [1, 0], l2=1.0)
 SCALING = Scaling("temperature", 0.5, 0.0, 0.4, 0.3)
@@ -31,19 +39,35 @@ def through_a_file(history: dict[str, Any]) -> Any:
 def test_rows_of_the_fit_and_of_a_calibration_are_counted() -> None:
     fitted = fit_history(used(0, 100), STORY, l2=1.0, weight=None)
     calibrated = through_a_file(calibration_history(fitted, used(100, 150), SCALING, DecisionChanges(1, 2)))
-    assert rows_seen(calibrated, digests(0, 100)) == RowsSeen(100, 100, 0, exact=True)
-    assert rows_seen(calibrated, digests(90, 160)) == RowsSeen(70, 10, 50, exact=True)
-    assert rows_seen(calibrated, digests(200, 300)) == RowsSeen(100, 0, 0, exact=True)
+    assert rows_seen(calibrated, digests(0, 100)) == RowsSeen(100, 100, 0, 100, exact=True)
+    assert rows_seen(calibrated, digests(90, 160)) == RowsSeen(70, 10, 50, 60, exact=True)
+    assert rows_seen(calibrated, digests(200, 300)) == RowsSeen(100, 0, 0, 0, exact=True)
 
 
 @pytest.mark.parametrize(
-    ("fitted", "calibrated", "in_sample"),
-    [(50, 0, "fitted"), (49, 0, None), (0, 50, "calibrated"), (60, 100, "fitted"), (0, 0, None)],
+    ("fitted", "calibrated", "either", "in_sample"),
+    [
+        (50, 0, 50, "fitted"),
+        (49, 0, 49, None),
+        (0, 50, 50, "calibrated"),
+        (60, 100, 100, "calibrated"),
+        (40, 40, 80, "fitted"),  # neither alone is half of them, both together are
+        (40, 40, 40, None),
+        (None, 70, 70, "calibrated"),
+        (0, 0, 0, None),
+    ],
 )
 def test_rows_are_in_sample_when_half_of_them_made_the_head(
-    fitted: int, calibrated: int, in_sample: str | None
+    fitted: int | None, calibrated: int, either: int, in_sample: str | None
 ) -> None:
-    assert RowsSeen(100, fitted, calibrated, exact=True).in_sample == in_sample
+    assert RowsSeen(100, fitted, calibrated, either, exact=True).in_sample == in_sample
+
+
+def test_two_calibrations_on_different_rows_add_up() -> None:
+    fitted = fit_history(used(0, 100), STORY, l2=1.0, weight=None)
+    once = calibration_history(fitted, used(100, 150), SCALING, DecisionChanges(0, 0))
+    twice = through_a_file(calibration_history(once, used(140, 200), SCALING, DecisionChanges(0, 0)))
+    assert rows_seen(twice, digests(100, 300)) == RowsSeen(200, 0, 100, 100, exact=True)
 
 
 def test_of_many_rows_a_sample_is_kept_and_the_count_is_scaled_up() -> None:
@@ -60,7 +84,9 @@ def test_of_many_rows_a_sample_is_kept_and_the_count_is_scaled_up() -> None:
 
 
 def test_counts_of_several_files_add_up() -> None:
-    assert RowsSeen(10, 1, 2, exact=True) + RowsSeen(5, 3, 0, exact=False) == RowsSeen(15, 4, 2, exact=False)
+    total = RowsSeen(10, 1, 2, 3, exact=True) + RowsSeen(5, 3, 0, 3, exact=False)
+    assert total == RowsSeen(15, 4, 2, 6, exact=False)
+    assert (total + RowsSeen(5, None, 5, 5, exact=True)).fitted is None
 
 
 def test_the_evaluation_of_the_fit_is_not_left_to_describe_the_calibrated_head() -> None:
@@ -82,6 +108,10 @@ def test_the_evaluation_of_the_fit_is_not_left_to_describe_the_calibrated_head()
         {"fit": {"row_digests": 7, "distinct_rows": 3}},
         {"fit": {"row_digests": "zz" * 6, "distinct_rows": 1}},
         {"fit": {"row_digests": "abc", "distinct_rows": 1}},
+        {"fit": {"row_digests": "-00000000001", "distinct_rows": 1}},
+        {"fit": {"row_digests": "1_1_00000000", "distinct_rows": 1}},
+        {"fit": {"row_digests": "0" * 12, "distinct_rows": True}},
+        {"fit": {"row_digests": "0" * 12, "distinct_rows": -5}},
         {"fit": {"row_digests": "0" * 12, "distinct_rows": "many"}},
         {"fit": None, "calibrations": "two"},
         {"calibrations": [1, {"x": 2}]},
@@ -90,3 +120,11 @@ def test_the_evaluation_of_the_fit_is_not_left_to_describe_the_calibrated_head()
 def test_a_strangers_metrics_are_unknown_and_harmless(history: dict[str, Any]) -> None:
     assert rows_seen(history, digests(0, 5)) is None
     assert calibration_history(history, used(0, 5), SCALING, DecisionChanges(0, 0))["calibrations"]
+
+
+def test_counting_in_small_blocks_gives_the_same_estimate() -> None:
+    history = through_a_file(fit_history(used(0, 5000), STORY, l2=1.0, weight=None))
+    counter = SeenCounter(history)
+    for start in range(0, 2000, 10):
+        counter.add(digests(start, start + 10))
+    assert counter.total() == rows_seen(history, digests(0, 2000))

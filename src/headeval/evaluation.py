@@ -133,7 +133,10 @@ def evaluate(
     ----------
     scores : (n,) logits (log-odds of class 1) or probabilities of class 1, as `kind` says; n ≥ 1.
     labels : (n,) in {0, 1}.
+    kind : "logit" or "prob".
     threshold : in [0, 1], on the probability.
+    classes : names of (negative, positive).
+    ece_convention, binning : of the metrics `ece` and `mce`, as for `reliability_table`.
     n_bins : bins of every calibration table; None takes each convention's default.
 
     Raises
@@ -149,8 +152,8 @@ def evaluate(
     """
     s, y = _sorted_rows(scores, labels, kind)
     threshold = checks.real_number("threshold", threshold, minimum=0.0, maximum=1.0)
-    if len(classes) != 2:
-        raise ValueError(f"classes must be the two names (negative, positive), got {classes!r}")
+    if not isinstance(classes, tuple) or len(classes) != 2 or not all(isinstance(name, str) for name in classes):
+        raise ValueError(f"classes must be a tuple of the two names (negative, positive), got {classes!r}")
     p = sigmoid(s) if kind == "logit" else s
     counts = confusion_counts(p, y, threshold=threshold)
     tables = tuple(

@@ -229,7 +229,9 @@ class LinearHead:
         """
         if len(self.classes) != 2:
             raise ValueError(f"Platt scaling needs exactly two classes, the head has {len(self.classes)}")
-        a = real_number("slope", slope, minimum=-np.inf)
+        a = real_number("slope", slope, minimum=0.0)
+        if a == 0.0:
+            raise ValueError("slope must be greater than 0, or the ranking would be lost")
         c = real_number("intercept", intercept, minimum=-np.inf)
         with np.errstate(over="ignore", invalid="ignore"):
             w = a * (self.W[1] - self.W[0])

@@ -1,6 +1,7 @@
 """What a head remembers under `metrics`: how it was fitted, judged and calibrated, and on which rows."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from headeval.core.thresholds import DecisionChanges
 # The smallest digests of the distinct rows are kept: all of them, or a fair sample that can be looked for later.
 SKETCH_ROWS = 1000
 _DIGITS = 12  # hexadecimal: 48 bits, which two of a million rows share by chance about once in 600 heads
+_KEPT = re.compile(rf"([0-9a-f]{{{_DIGITS}}})+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,30 +104,38 @@ def calibration_history(
 
 @dataclass(frozen=True, slots=True)
 class RowsSeen:
-    """How many of some rows a head has seen before.
+    """How many of some rows a head, or the classifier behind a column of scores, has seen before.
 
     Attributes
     ----------
     n : the rows looked at.
-    fitted, calibrated : those among them that the fit, or a calibration, has used; estimated where `exact` is false.
+    fitted : those among them that the fit has used; None where that is not known.
+    calibrated : those that some calibration has used.
+    either : those that either has used.
+    exact : whether these are counts; else they are estimated from a sample of the rows that made the head.
     """
 
     n: int
-    fitted: int
+    fitted: int | None
     calibrated: int
+    either: int
     exact: bool
 
     @property
     def in_sample(self) -> str | None:
-        """What most of the rows were used for, "fitted" or "calibrated"; None where most are new."""
-        return next((use for use in ("fitted", "calibrated") if 2 * getattr(self, use) >= max(self.n, 1)), None)
+        """What at least half of the rows were used for, "fitted" or "calibrated", whichever is more; else None."""
+        if not self.either or 2 * self.either < self.n:
+            return None
+        return "fitted" if (self.fitted or 0) >= self.calibrated else "calibrated"
 
     def __add__(self, other: "RowsSeen") -> "RowsSeen":
         """Return the count for both sets of rows together."""
+        known = self.fitted is not None and other.fitted is not None
         return RowsSeen(
             self.n + other.n,
-            self.fitted + other.fitted,
+            (self.fitted or 0) + (other.fitted or 0) if known else None,
             self.calibrated + other.calibrated,
+            self.either + other.either,
             self.exact and other.exact,
         )
 
@@ -133,44 +143,74 @@ class RowsSeen:
 def rows_seen(history: Mapping[str, Any], digests: NDArray[np.uint64]) -> RowsSeen | None:
     """Return how many of the rows the head has seen, by the digests it keeps; None when it keeps none.
 
-    Of more than `SKETCH_ROWS` distinct rows a head keeps a sample, and the count is scaled up. Labels play no part:
-    a row is seen whatever it is called now.
+    Parameters
+    ----------
+    history : the `metrics` of a head, of whatever program.
+    digests : of each row, shape (n,).
+    """
+    counter = SeenCounter(history)
+    counter.add(digests)
+    return counter.total()
+
+
+class SeenCounter:
+    """Counts, block by block, the rows that made a head.
+
+    Of more than `SKETCH_ROWS` distinct rows a head keeps a sample, and the count is scaled up at the end. Labels play
+    no part: a row is seen whatever it is called now.
 
     Parameters
     ----------
-    digests : of each row, shape (n,).
+    history : the `metrics` of a head, of whatever program.
     """
-    fit = history.get("fit")
-    if not isinstance(fit, Mapping) or _sketch(fit) is None:
-        return None
-    calibrations = history.get("calibrations")
-    uses = {
-        "fitted": [fit],
-        "calibrated": [e for e in calibrations if isinstance(e, Mapping)] if isinstance(calibrations, list) else [],
-    }
-    found, exact = {"fitted": 0, "calibrated": 0}, True
-    for use, entries in uses.items():
-        for sketch, share in filter(None, map(_sketch, entries)):
-            found[use] = max(found[use], round(int(np.isin(_shortened(digests), sketch).sum()) / share))
-            exact &= share == 1
-    n = int(digests.shape[0])
-    return RowsSeen(n, min(found["fitted"], n), min(found["calibrated"], n), exact)
+
+    def __init__(self, history: Mapping[str, Any]) -> None:
+        calibrations = history.get("calibrations")
+        entries = calibrations if isinstance(calibrations, list) else []
+        self._fit = _sketch(history.get("fit"))
+        self._calibrations = [sketch for sketch in map(_sketch, entries) if sketch is not None]
+        self._exact = all(share == 1 for _, share in (self._fit or (None, 1), *self._calibrations))
+        self._n = self._fitted = self._calibrated = self._either = 0
+        self._hits = [0] * len(self._calibrations)
+
+    def add(self, digests: NDArray[np.uint64]) -> None:
+        """Count the rows with these digests, shape (n,)."""
+        if self._fit is None:
+            return
+        short = _shortened(digests)
+        fitted = np.isin(short, self._fit[0])
+        calibrated = np.zeros_like(fitted)
+        for index, (kept, _) in enumerate(self._calibrations):
+            found = np.isin(short, kept)
+            self._hits[index] += int(np.count_nonzero(found))
+            calibrated |= found
+        self._n += int(digests.shape[0])
+        self._fitted += int(np.count_nonzero(fitted))
+        self._calibrated += int(np.count_nonzero(calibrated))
+        self._either += int(np.count_nonzero(fitted | calibrated))
+
+    def total(self) -> RowsSeen | None:
+        """Return the count so far; None when the head keeps no digests of its fit."""
+        if self._fit is None:
+            return None
+        if self._exact:
+            return RowsSeen(self._n, self._fitted, self._calibrated, self._either, exact=True)
+        fitted = min(self._n, round(self._fitted / self._fit[1]))
+        scaled = [round(hits / share) for hits, (_, share) in zip(self._hits, self._calibrations, strict=True)]
+        calibrated = min(self._n, max([self._calibrated, *scaled]))
+        return RowsSeen(self._n, fitted, calibrated, max(fitted, calibrated), exact=False)
 
 
-def _sketch(entry: Mapping[str, Any]) -> tuple[NDArray[np.uint64], float] | None:
+def _sketch(entry: object) -> tuple[NDArray[np.uint64], float] | None:
     """Return the kept digests and which share of the distinct rows they are; None where the entry has none of ours."""
+    if not isinstance(entry, Mapping):
+        return None
     text, distinct = entry.get("row_digests"), entry.get("distinct_rows")
-    if not isinstance(text, str) or not isinstance(distinct, int) or not text or len(text) % _DIGITS:
+    if not isinstance(text, str) or not _KEPT.fullmatch(text) or type(distinct) is not int or distinct < 1:
         return None
-    try:
-        digests = np.array([int(part, 16) for part in _parts(text)], dtype=np.uint64)
-    except ValueError:
-        return None
-    return digests, min(1.0, digests.size / max(distinct, 1))
-
-
-def _parts(text: str) -> Iterator[str]:
-    return (text[start : start + _DIGITS] for start in range(0, len(text), _DIGITS))
+    parts = (text[start : start + _DIGITS] for start in range(0, len(text), _DIGITS))
+    digests = np.array([int(part, 16) for part in parts], dtype=np.uint64)
+    return digests, min(1.0, digests.size / distinct)
 
 
 def _shortened(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -215,7 +215,7 @@ def test_calibrating_on_the_rows_of_the_fit_is_called_out(
 ) -> None:
     outcome = headeval("calibrate", make_table(), "--head", fitted)
     assert outcome.code == 0
-    assert "rows that made the head flatter it" in " ".join(outcome.out.split())
+    assert "120 of the rows made what is judged, and flatter it" in " ".join(outcome.out.split())
 
 
 def test_the_infinity_of_no_logit_never_reaches_a_file(headeval: Headeval, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from sklearn import metrics as sk
 from sklearn.linear_model import LogisticRegression
 
+from headeval.files.fingerprint import row_digests
 from headeval.solver.folds import stratified_folds
 
 Headeval = Callable[..., Any]
@@ -47,7 +48,9 @@ def test_the_metrics_are_out_of_fold_and_stored_in_the_head(
     assert "out-of-fold: 5 stratified folds" in outcome.out
     evaluation = json.loads((tmp_path / "linear-head.json").read_text(encoding="utf-8"))["metrics"]["evaluation"]
     units, y = units_and_labels(data)
-    folds = stratified_folds(y.astype(np.int64), 5, rng=np.random.default_rng(0))
+    embeddings = np.array(pq.read_table(data)["embedding"].to_pylist(), dtype=np.float32)
+    identity = np.unique(row_digests(embeddings)[:, 0], return_inverse=True)[1]
+    folds = stratified_folds(y.astype(np.int64), 5, rng=np.random.default_rng(0), groups=identity)
     z = np.empty(len(y))
     for fold in range(5):
         model = LogisticRegression(C=1.0, tol=1e-12, solver="newton-cholesky").fit(
@@ -74,7 +77,7 @@ def test_eval_judges_on_the_other_file(headeval: Headeval, make_table: Callable[
     train, other = make_table(), make_table("other.parquet", n=300, seed=9)
     outcome = headeval("fit", train, "--eval", other)
     assert outcome.code == 0, outcome.err
-    assert "300 labelled rows; none of them is known to have made the head (--eval" in " ".join(outcome.out.split())
+    assert "300 labelled rows; none of them made the head (--eval" in " ".join(outcome.out.split())
     head = json.loads((tmp_path / "linear-head.json").read_text(encoding="utf-8"))
     units, y = units_and_labels(other)
     z = units @ np.array(head["W"][1]) + head["b"][1]
@@ -214,6 +217,19 @@ def test_the_same_rows_give_the_same_bytes(headeval: Headeval, make_table: Calla
     pq.write_table(whole.slice(50), tmp_path / "p2.parquet", row_group_size=7)
     headeval("fit", "p1.parquet", "p2.parquet", "-o", "b.json")
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+def test_the_order_of_the_rows_changes_no_fold(
+    headeval: Headeval, make_table: Callable[..., Path], tmp_path: Path
+) -> None:
+    table = pq.read_table(make_table())
+    pq.write_table(table.take(np.random.default_rng(3).permutation(120)), tmp_path / "shuffled.parquet")
+    headeval("fit", "train.parquet", "-o", "a.json")
+    headeval("fit", "shuffled.parquet", "-o", "b.json")
+    a, b = (json.loads((tmp_path / name).read_text(encoding="utf-8"))["metrics"] for name in ("a.json", "b.json"))
+    assert a["fit"]["data_fingerprint"] == b["fit"]["data_fingerprint"]
+    for name, value in a["evaluation"]["metrics"].items():
+        assert b["evaluation"]["metrics"][name] == pytest.approx(value, abs=1e-9), name
 
 
 def test_moderation_data_reach_the_published_level(headeval: Headeval, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from scipy.optimize import minimize_scalar
 from sklearn import metrics as sk
 from sklearn.linear_model import LogisticRegression
 
+from headeval.files.fingerprint import row_digests
 from headeval.solver.folds import stratified_folds
 
 Headeval = Callable[..., Any]
@@ -43,8 +44,11 @@ def out_of_fold(units: Floats, y: Flags, folds: NDArray[np.int64], weights: Floa
     return z
 
 
-def shuffled_folds(y: Flags) -> NDArray[np.int64]:
-    return stratified_folds(y.astype(np.int64), 5, rng=np.random.default_rng(0))
+def shuffled_folds(path: Path, y: Flags) -> NDArray[np.int64]:
+    """The folds of the command, which are dealt to the distinct embeddings in the order of their digests."""
+    embeddings = np.array(pq.read_table(path)["embedding"].to_pylist(), dtype=np.float32)
+    identity = np.unique(row_digests(embeddings)[:, 0], return_inverse=True)[1]
+    return stratified_folds(y.astype(np.int64), 5, rng=np.random.default_rng(0), groups=identity)
 
 
 def sigmoid(z: Floats) -> Floats:
@@ -80,7 +84,7 @@ def test_the_threshold_of_a_fit_judges_its_out_of_fold_rows(
     out = headeval("fit", data, "--threshold", 0.3).out
     found = read(tmp_path / "linear-head.json")["metrics"]["evaluation"]
     units, y = units_and_labels(data)
-    p = sigmoid(out_of_fold(units, y, shuffled_folds(y)))
+    p = sigmoid(out_of_fold(units, y, shuffled_folds(data, y)))
     expected = rates(y, p, 0.3)
     assert expected != rates(y, p, 0.5)
     assert found["threshold"] == 0.3
@@ -129,7 +133,9 @@ def test_weights_count_in_the_fit_of_every_fold(headeval: Headeval, make_table: 
     assert headeval("fit", data, "--weight", "importance").code == 0
     found = read(tmp_path / "linear-head.json")["metrics"]["evaluation"]["metrics"]["log_loss"]
     units, y = units_and_labels(data)
-    weighted, plain = (sk.log_loss(y, sigmoid(out_of_fold(units, y, shuffled_folds(y), w))) for w in (weights, None))
+    weighted, plain = (
+        sk.log_loss(y, sigmoid(out_of_fold(units, y, shuffled_folds(data, y), w))) for w in (weights, None)
+    )
     assert found == pytest.approx(weighted, abs=1e-7)
     assert abs(weighted - plain) > 1e-3
 
@@ -228,7 +234,7 @@ def seen(headeval: Headeval, *arguments: object) -> tuple[str | None, dict[str, 
 
 
 def counted(n: int, fitted: int, calibrated: int = 0) -> dict[str, Any]:
-    return {"n": n, "fitted": fitted, "calibrated": calibrated, "exact": True}
+    return {"n": n, "fitted": fitted, "calibrated": calibrated, "either": max(fitted, calibrated), "exact": True}
 
 
 @pytest.mark.parametrize(
@@ -309,3 +315,99 @@ def test_eval_on_some_rows_of_the_fit_is_called_in_sample(
     assert "CAUTION: IN-SAMPLE" in headeval("fit", data, "--eval", "some.parquet", "-o", "a.json").out
     new = make_table("new.parquet", seed=5)
     assert "IN-SAMPLE" not in headeval("fit", data, "--eval", new, "-o", "b.json").out
+
+
+def report_json(headeval: Headeval, *arguments: object) -> dict[str, Any]:
+    outcome = headeval("report", *arguments, "--format", "json")
+    assert outcome.code == 0, outcome.err
+    found: dict[str, Any] = json.loads(outcome.out)
+    return found
+
+
+def test_what_a_score_file_says_of_all_its_rows_is_not_said_of_some(
+    headeval: Headeval, make_table: MakeTable, tmp_path: Path
+) -> None:
+    # 120 rows of the fit without a label, and 40 new ones with: the labelled ones have not been seen.
+    headeval("fit", make_table())
+    old, new = pq.read_table(tmp_path / "train.parquet"), pq.read_table(make_table("new.parquet", n=40, seed=8))
+    nameless = old.set_column(2, "label", pa.nulls(120, pa.string()))
+    pq.write_table(pa.concat_tables([nameless, new]), tmp_path / "mixed.parquet")
+    headeval("score", "mixed.parquet", "-o", "mixed-scores.parquet")
+    assert headeval("report", "mixed-scores.parquet").code == 3
+    found = report_json(headeval, "mixed-scores.parquet", "--drop-unlabelled")
+    assert (found["in_sample"], found["rows_seen"], found["n"]) == (None, None, 40)
+    assert (
+        report_json(headeval, "mixed.parquet", "--head", "linear-head.json", "--drop-unlabelled")["rows_seen"]["fitted"]
+        == 0
+    )
+
+
+def test_a_column_that_the_file_does_not_declare_has_its_own_history(
+    headeval: Headeval, make_table: MakeTable, tmp_path: Path
+) -> None:
+    headeval("fit", make_table(rival=pa.array(np.linspace(0.01, 0.99, 120))))
+    headeval("score", "train.parquet", "-o", "scores.parquet")
+    assert report_json(headeval, "scores.parquet")["in_sample"] == "fitted"
+    assert report_json(headeval, "scores.parquet", "--prob", "rival")["rows_seen"] is None
+    headeval("calibrate", "scores.parquet", "--logit", "logit", "-o", "calibrated.parquet")
+    assert report_json(headeval, "calibrated.parquet")["rows_seen"]["calibrated"] == 120
+    assert report_json(headeval, "calibrated.parquet", "--logit", "logit")["rows_seen"] is None
+
+
+def test_scoring_again_forgets_what_was_said_of_other_columns(
+    headeval: Headeval, make_table: MakeTable, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(4)
+    headeval("fit", make_table(s=pa.array(rng.normal(size=120))))
+    head = json.loads((tmp_path / "linear-head.json").read_text(encoding="utf-8"))
+    del head["metrics"]
+    (tmp_path / "stranger.json").write_text(json.dumps(head), encoding="utf-8")
+    labels = pq.read_table(tmp_path / "train.parquet")["label"].to_pylist()
+    noisy = np.where(np.array(labels) == "unsafe", 1.0, -1.0) + rng.normal(size=120) * 2
+    make_table(s=pa.array(noisy))
+    assert headeval("calibrate", "train.parquet", "--logit", "s", "-o", "c.parquet", "--method", "platt").code == 0
+    assert headeval("score", "c.parquet", "--head", "stranger.json", "-o", "d.parquet").code == 0
+    assert report_json(headeval, "d.parquet")["rows_seen"] is None
+
+
+def test_numbered_columns_that_are_labels_or_weights_are_no_second_embedding(
+    headeval: Headeval, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(2)
+    content: dict[str, Any] = {f"e{i}": rng.normal(size=80) for i in range(4)}
+    content |= {"y1": rng.integers(0, 2, 80), "y2": rng.uniform(1, 2, 80)}
+    pq.write_table(pa.table(content), tmp_path / "wide.parquet")
+    outcome = headeval("fit", "wide.parquet", "--label", "y1", "--weight", "y2")
+    assert outcome.code == 0, outcome.err
+    assert "e0 … e3" in outcome.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fit", "train.parquet", "-o", "train.parquet"],
+        ["fit", "train.parquet", "--eval", "other.parquet", "-o", "other.parquet"],
+        ["calibrate", "train.parquet", "--head", "linear-head.json", "-o", "train.parquet"],
+        ["score", "train.parquet", "-o", "train.parquet"],
+        ["report", "train.parquet", "--head", "linear-head.json", "--html", "train.parquet"],
+        ["report", "train.parquet", "--head", "linear-head.json", "--html", "linear-head.json"],
+    ],
+)
+def test_no_command_replaces_its_own_input_even_with_force(
+    headeval: Headeval, make_table: MakeTable, tmp_path: Path, arguments: list[str]
+) -> None:
+    headeval("fit", make_table())
+    make_table("other.parquet", seed=5)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    outcome = headeval(*arguments, "--force")
+    assert outcome.code == 6
+    assert "one of the inputs" in outcome.err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_calibrated_head_may_replace_its_head_with_force(headeval: Headeval, make_table: MakeTable) -> None:
+    headeval("fit", make_table())
+    data = make_table("calibration.parquet", seed=6, n=200)
+    arguments = ("calibrate", data, "--head", "linear-head.json", "-o", "linear-head.json")
+    assert headeval(*arguments).code == 6
+    assert headeval(*arguments, "--force").code == 0

@@ -145,13 +145,16 @@ def test_a_closed_stdout_is_6_and_a_closed_stderr_changes_no_code(scores: Path) 
         ended, said = code(">&-", arguments)
         assert (ended, len(said.splitlines())) == (6, 1)
         assert b"stdout is closed" in said
+    assert code("2>/dev/full") == (0, b"")
+    assert code("2>/dev/full", "report absent.parquet --prob p") == (3, b"")
+    assert code("2>/dev/full", "report --bogus") == (2, b"")
     assert code("2>&-") == (0, b"")
     assert code("2>&-", "report absent.parquet --prob p") == (3, b"")
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
-    "arguments", ["report s.parquet --prob p", "report s.parquet --prob p --format json", "--version"]
+    "arguments", ["report s.parquet --prob p", "report s.parquet --prob p --format json", "--version", "fit --help"]
 )
 def test_a_result_that_stdout_cannot_take_whole_is_6(scores: Path, unbuffered: str, arguments: str) -> None:
     environment = clean_environment(PYTHONUNBUFFERED=unbuffered)
@@ -166,6 +169,7 @@ def test_a_file_limit_that_cuts_the_result_is_6(scores: Path) -> None:
     shell = f"ulimit -f 1; trap '' XFSZ; {' '.join(COMMAND)} report s.parquet --prob p --format json > r.json"
     done = subprocess.run(["bash", "-c", shell], cwd=scores.parent, capture_output=True, env=environment, check=False)
     assert done.returncode == 6
+    assert done.stderr.decode().startswith("headeval: stdout: cannot be written")
     assert len(done.stderr.splitlines()) == 1
 
 

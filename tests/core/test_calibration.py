@@ -75,7 +75,7 @@ def floats(values: list[Fraction]) -> list[float]:
 @pytest.mark.parametrize("n_bins", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @given(rows=labelled_dyadic)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_equal_width_table_is_the_exact_one(rows: list[tuple[float, int]], convention: Convention, n_bins: int) -> None:
     counts, confidences, outcomes, error, largest = exact_table(rows, convention, n_bins)
     table = reliability_table(*columns(rows), convention=convention, n_bins=n_bins)
@@ -90,7 +90,6 @@ def test_equal_width_table_is_the_exact_one(rows: list[tuple[float, int]], conve
 
 
 @given(labelled, st.integers(1, 30))
-@settings(deadline=None)
 def test_contract_functions_are_the_top_label_table(rows: list[tuple[float, int]], n_bins: int) -> None:
     table = reliability_table(*columns(rows), convention="top-label", n_bins=n_bins)
     counts, confidence, accuracy = reliability_bins(*columns(rows), n_bins=n_bins)
@@ -115,7 +114,7 @@ def test_defaults_are_those_of_the_conventions() -> None:
 @pytest.mark.parametrize("binning", BINNINGS)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @given(rows=labelled, n_bins=st.integers(1, 50))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_every_row_is_in_one_bin_whose_edges_hold_it(
     rows: list[tuple[float, int]], convention: Convention, binning: Binning, n_bins: int
 ) -> None:
@@ -184,7 +183,6 @@ def test_reference_several_classes() -> None:
 
 
 @given(labelled_dyadic, st.integers(1, 20))
-@settings(deadline=None)
 def test_two_columns_are_the_column_of_class_one(rows: list[tuple[float, int]], n_bins: int) -> None:
     # At one half the first of two equal columns predicts 0 and the single column 1: leave that point out.
     rows = [row for row in rows if row[0] != 0.5] or [(0.25, 1)]
@@ -229,7 +227,7 @@ def test_reference_tied_block_is_one_equal_mass_bin(convention: Convention) -> N
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @given(rows=labelled, n_bins=st.integers(1, 20))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_equal_mass_bins_never_split_ties_and_are_never_empty(
     rows: list[tuple[float, int]], convention: Convention, n_bins: int
 ) -> None:
@@ -250,7 +248,7 @@ def test_equal_mass_bins_never_split_ties_and_are_never_empty(
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @given(n=st.integers(1, 60), n_bins=st.integers(1, 20))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_equal_mass_bins_share_distinct_values_evenly(convention: Convention, n: int, n_bins: int) -> None:
     p = 0.51 + np.random.default_rng(n).permutation(n) / 128
     table = reliability_table(p, np.zeros(n), convention=convention, n_bins=n_bins, binning="equal-mass")
@@ -259,7 +257,6 @@ def test_equal_mass_bins_share_distinct_values_evenly(convention: Convention, n:
 
 
 @given(labelled)
-@settings(deadline=None)
 def test_one_bin_compares_the_two_means(rows: list[tuple[float, int]]) -> None:
     p, y = columns(rows)
     for binning in BINNINGS:
@@ -270,7 +267,7 @@ def test_one_bin_compares_the_two_means(rows: list[tuple[float, int]]) -> None:
 @pytest.mark.parametrize("binning", BINNINGS)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @given(rows=labelled_dyadic, random=st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_row_order_changes_nothing(
     rows: list[tuple[float, int]], random: Any, convention: Convention, binning: Binning
 ) -> None:
@@ -296,14 +293,12 @@ def test_positive_class_is_scikit_learns_calibration_curve(n_bins: int) -> None:
 
 
 @given(labelled)
-@settings(deadline=None)
 def test_brier_score_is_the_exact_mean_square(rows: list[tuple[float, int]]) -> None:
     expected = sum((Fraction(p) - y) ** 2 for p, y in rows) / len(rows)
     assert brier_score(*columns(rows)) == pytest.approx(float(expected), rel=1e-14)
 
 
 @given(st.lists(st.tuples(st.floats(1e-6, 1 - 1e-6), st.integers(0, 1)), min_size=1, max_size=30))
-@settings(deadline=None)
 def test_brier_score_and_log_loss_are_scikit_learns(rows: list[tuple[float, int]]) -> None:
     p, y = columns(rows)
     assert brier_score(p, y) == pytest.approx(metrics.brier_score_loss(y, p, pos_label=1), rel=1e-13)
@@ -322,7 +317,6 @@ def test_log_loss_keeps_small_probabilities() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(-800, 800), st.integers(0, 1)), min_size=1, max_size=20))
-@settings(deadline=None)
 def test_log_loss_from_logits_is_exact_where_probabilities_saturate(rows: list[tuple[float, int]]) -> None:
     z, y = columns(rows)
     with mpmath.workdps(800):

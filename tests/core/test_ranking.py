@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
@@ -63,27 +63,23 @@ KINDS = ["continuous", "tied", "heavily tied", "constant", "extreme"]
 
 
 @given(ranked_rows())
-@settings(deadline=None)
 def test_auc_is_the_share_of_pairs_won(rows: list[tuple[float, int]]) -> None:
     # The quotient of two integers, divided once: nothing but the last rounding separates it from the fraction.
     assert roc_auc(*columns(rows)) == float(exact_auc(*columns(rows)))
 
 
 @given(ranked_rows())
-@settings(deadline=None)
 def test_auc_is_the_area_under_the_curve(rows: list[tuple[float, int]]) -> None:
     fpr, tpr, _ = roc_curve(*columns(rows))
     assert roc_auc(*columns(rows)) == pytest.approx(np.diff(fpr) @ (tpr[1:] + tpr[:-1]) / 2, abs=1e-14)
 
 
 @given(ranked_rows())
-@settings(deadline=None)
 def test_average_precision_is_the_step_sum(rows: list[tuple[float, int]]) -> None:
     assert average_precision(*columns(rows)) == pytest.approx(float(exact_average_precision(*columns(rows))), rel=1e-14)
 
 
 @given(ranked_rows())
-@settings(deadline=None)
 def test_curve_points_are_the_rates_at_their_thresholds(rows: list[tuple[float, int]]) -> None:
     scores, labels = columns(rows)
     fpr, tpr, thresholds = roc_curve(scores, labels)
@@ -96,7 +92,6 @@ def test_curve_points_are_the_rates_at_their_thresholds(rows: list[tuple[float, 
 
 
 @given(ranked_rows())
-@settings(deadline=None)
 def test_precision_recall_points_are_the_rates_at_their_thresholds(rows: list[tuple[float, int]]) -> None:
     scores, labels = columns(rows)
     curve = pr_curve(scores, labels)
@@ -114,7 +109,6 @@ def everything(scores: list[float], labels: list[int]) -> tuple[object, ...]:
 
 
 @given(ranked_rows(), st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_row_order_changes_no_bit(rows: list[tuple[float, int]], random: Random) -> None:
     shuffled = rows.copy()
     random.shuffle(shuffled)
@@ -122,7 +116,6 @@ def test_row_order_changes_no_bit(rows: list[tuple[float, int]], random: Random)
 
 
 @given(ranked_rows())
-@settings(deadline=None)
 def test_strictly_increasing_maps_change_nothing_but_the_thresholds(rows: list[tuple[float, int]]) -> None:
     scores, labels = columns(rows)
     ranks = [sorted(set(scores)).index(s) for s in scores]  # every strictly increasing map gives the same ranks
@@ -135,7 +128,6 @@ def test_strictly_increasing_maps_change_nothing_but_the_thresholds(rows: list[t
 
 
 @given(ranked_rows())
-@settings(deadline=None)
 def test_flipping_labels_or_scores_mirrors_the_area(rows: list[tuple[float, int]]) -> None:
     scores, labels = columns(rows)
     mirrored = 1 - exact_auc(scores, labels)

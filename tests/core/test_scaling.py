@@ -80,7 +80,7 @@ def test_temperature_is_the_root_in_forty_digit_arithmetic(C: int) -> None:
 
 
 @given(st.integers(0, 30), st.floats(-280, 280))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_temperature_scales_with_the_logits(seed: int, power: float) -> None:
     z, y = classes(seed)
     factor = 10.0**power
@@ -88,7 +88,7 @@ def test_temperature_scales_with_the_logits(seed: int, power: float) -> None:
 
 
 @given(st.integers(0, 20), st.floats(-1e3, 1e3))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_temperature_ignores_what_is_added_to_a_row(seed: int, shift: float) -> None:
     z, y = classes(seed)
     shifts = shift * np.random.default_rng(seed).random((len(z), 1))
@@ -116,7 +116,7 @@ def test_temperature_undoes_sharpening_and_keeps_every_decision() -> None:
 
 
 @given(st.integers(0, 200))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_temperature_never_changes_the_argmax(seed: int) -> None:
     z, y = classes(seed, n=40)
     T = fit_temperature(z, y)
@@ -145,7 +145,7 @@ def test_platt_keeps_the_prevalence_and_the_ranking(seed: int) -> None:
 
 
 @given(st.integers(0, 30), st.floats(1e-3, 1e3), st.floats(-100, 100))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_platt_probabilities_are_blind_to_affine_maps_of_the_score(seed: int, factor: float, shift: float) -> None:
     z, y = binary(seed, n=60)
     plain, mapped = fit_platt_scaling(z, y), fit_platt_scaling(factor * z + shift, y)
@@ -180,7 +180,7 @@ def test_reference_platt_by_hand() -> None:
 
 @pytest.mark.parametrize("fit", [fit_temperature_scaling, fit_platt_scaling])
 @given(seed=st.integers(0, 500), sharpened=st.sampled_from([0.2, 1.0, 5.0]))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_the_loss_it_reports_is_the_loss_and_never_rises(fit: Any, seed: int, sharpened: float) -> None:
     z, y = binary(seed, n=100, sharpened=sharpened)
     scaling: Scaling = fit(z, y)
@@ -248,7 +248,7 @@ def test_too_few_steps_are_an_error_of_their_own() -> None:
 
 
 @given(st.integers(0, 2000), st.integers(2, 12), st.integers(2, 4))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_the_default_steps_suffice_or_the_refusal_is_right(seed: int, n: int, C: int) -> None:
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n, C)) * 10.0 ** rng.integers(-3, 4, size=(n, 1))
@@ -325,7 +325,7 @@ def test_platt_refuses_scores_whose_slope_is_beyond_float64() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(-4, 4), st.integers(0, 1)), min_size=2, max_size=12))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_platt_either_improves_or_refuses(rows: list[tuple[int, int]]) -> None:
     z, y = [float(v) for v, _ in rows], [label for _, label in rows]
     assume(0 < sum(y) < len(y))

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
@@ -36,7 +36,6 @@ def test_reference_f1() -> None:
 
 
 @given(counts, counts, counts, counts, st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, 10.0]))
-@settings(deadline=None)
 def test_rates_are_scikit_learns(tp: int, fp: int, fn: int, tn: int, beta: float) -> None:
     found = ConfusionCounts(tp, fp, fn, tn)
     y = np.repeat([1, 0, 1, 0], [tp, fp, fn, tn])

@@ -5,7 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headeval.core.vectors import unit_vectors
@@ -29,7 +29,6 @@ def test_zero_row_stays_zero_beside_others() -> None:
 
 
 @given(st.lists(finite, min_size=1, max_size=8))
-@settings(deadline=None)
 def test_direction_is_exact_over_the_whole_range_of_float64(row: list[float]) -> None:
     # Components more than 1e-300 below the largest may be lost: they cannot move a product.
     assert unit_vectors([row])[0] == pytest.approx(exact_direction(row), rel=1e-14, abs=1e-300)

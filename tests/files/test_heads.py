@@ -116,7 +116,7 @@ class_lists = st.one_of(scalars, st.lists(st.one_of(st.sampled_from(["a", "b", "
 
 @given(W=weight_lists, b=number_lists, classes=class_lists)
 @example(W=[[1, True], [1.5, "x"]], b=[None, 0], classes=["a", "b"])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_fast_check_of_the_arrays_agrees_with_the_schema(W: Any, b: Any, classes: Any) -> None:
     changed = document(W=W, b=b, classes=classes)
     schema_says = Draft202012Validator(load_schema("linear-head")).is_valid(changed)
@@ -124,7 +124,7 @@ def test_the_fast_check_of_the_arrays_agrees_with_the_schema(W: Any, b: Any, cla
 
 
 @given(W=weight_lists, b=number_lists)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_fast_check_finds_as_many_problems_as_the_schema(W: Any, b: Any) -> None:
     changed = document(W=W, b=b)
     errors = list(Draft202012Validator(load_schema("linear-head")).iter_errors(changed))
@@ -138,7 +138,7 @@ def test_the_fast_check_finds_as_many_problems_as_the_schema(W: Any, b: Any) -> 
     changes=st.dictionaries(st.sampled_from([*KEYS, "l2"]), st.one_of(scalars, class_lists), max_size=3),
     missing=st.sets(st.sampled_from(KEYS), max_size=2),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_nothing_that_the_schema_refuses_is_read(
     changes: dict[str, Any], missing: set[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -439,7 +439,7 @@ def any_head(draw: Callable[[Any], Any]) -> LinearHead:
 
 
 @given(head=any_head())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_what_is_written_reads_back_bit_for_bit(head: LinearHead, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "round-trip.json"
     again = path.with_name("again.json")

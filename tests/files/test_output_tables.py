@@ -88,7 +88,7 @@ def test_batches_of_other_columns_are_refused_and_nothing_is_left(tmp_path, name
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=6)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(rows=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=8), names=st.tuples(TEXT, TEXT))
 def test_csv_gives_text_back_byte_for_byte(tmp_path_factory, rows, names):
     tmp_path = tmp_path_factory.mktemp("csv")

@@ -66,7 +66,7 @@ def python_rows(content: str, *, strict: bool) -> list[list[str]]:
     return [row for row in csv.reader(io.StringIO(content, newline=""), strict=strict) if row]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(header=st.lists(RAW_CELL, min_size=1, max_size=4), count=st.integers(1, 4), cell=st.sampled_from(["1", '5"']))
 def test_rows_are_counted_as_python_counts_them_whatever_quotes_the_header_has(tmp_path_factory, header, count, cell):
     text = ",".join(header) + "\n"
@@ -86,7 +86,7 @@ def test_rows_are_counted_as_python_counts_them_whatever_quotes_the_header_has(t
     assert [list(row) for row in zip(*read, strict=True)] == rows
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(rows=st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), min_size=1, max_size=12))
 def test_what_python_writes_is_read_back(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("csv")

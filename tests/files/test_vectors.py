@@ -60,7 +60,7 @@ def direct(column: pa.Array, dtype=np.float64) -> np.ndarray:
     return matrix
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     matrix=arrays.arrays(
         np.float16,
@@ -325,7 +325,6 @@ NUMBER = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(
     rows=st.integers(1, 4).flatmap(
         lambda d: st.lists(st.lists(NUMBER, min_size=d, max_size=d), min_size=1, max_size=5)
@@ -340,7 +339,6 @@ def test_json_cells_are_read_as_a_json_parser_reads_them(rows, separators, ends)
     assert direct(pa.array(cells)).tolist() == expected
 
 
-@settings(deadline=None)
 @given(cell=st.text(alphabet="[]0123456789.,eE+-naNfi \n\t_x", min_size=1, max_size=12))
 def test_what_a_json_parser_refuses_is_refused_or_a_printed_array(cell):
     """The fast path is exactly as strict: a cell is read only as JSON reads it, or as NumPy prints it."""

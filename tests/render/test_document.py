@@ -56,7 +56,7 @@ def test_there_are_examples() -> None:
     assert EXAMPLES
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     rows=scored_rows,
     convention=st.sampled_from(["top-label", "top-label-left", "positive-class"]),
@@ -75,7 +75,7 @@ def test_every_evaluation_of_probabilities_is_valid(rows, convention, binning, n
     assert missing == set(document["undefined"])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(0, 1)), min_size=1))
 def test_every_evaluation_of_logits_is_valid(rows: list[tuple[float, int]]) -> None:
     scores, labels = zip(*rows, strict=True)

@@ -62,7 +62,7 @@ def test_groups_that_leave_nothing_to_fit_on_are_refused() -> None:
     with pytest.raises(FoldError, match="one class all fall into one fold"):
         stratified_folds(labels, 2, rng=np.random.default_rng(0), groups=np.array([0, 0, 0, 1, 2, 3]))
     with pytest.raises(FoldError, match="fewer groups"):
-        stratified_folds(labels, 5, rng=np.random.default_rng(0), groups=np.array([0, 1, 2, 0, 1, 2]))
+        stratified_folds(np.tile(labels, 2), 5, rng=np.random.default_rng(0), groups=np.tile([0, 1, 2], 4))
 
 
 def test_each_row_is_scored_by_a_fit_on_the_other_folds_only() -> None:
@@ -132,12 +132,14 @@ def test_training_twice_gives_the_same_bits() -> None:
 
 
 def test_groups_of_one_row_are_dealt_like_rows() -> None:
-    # Six groups of one row, and five folds: none may stay empty while another holds a row of each class.
-    for n_folds in (2, 3, 5):
+    # Groups of one row or two of one class: no fold may stay empty while another holds rows of both.
+    for n_folds in (2, 3):
         folds = stratified_folds(
             np.array([0, 0, 0, 1, 1, 1]), n_folds, rng=np.random.default_rng(0), groups=np.arange(6)
         )
         assert np.unique(folds).size == n_folds
+    pairs = stratified_folds(np.repeat([0, 1], 6), 6, rng=np.random.default_rng(0), groups=np.arange(12) // 2)
+    assert np.bincount(pairs).tolist() == [2] * 6
 
 
 @given(seed=st.integers(0, 2**32 - 1), pairs=st.integers(0, 10), n_folds=st.integers(2, 6))
@@ -157,6 +159,16 @@ def test_grouping_joins_whatever_is_connected() -> None:
     assert joined_groups(np.array([5, 5, 7, 9]), np.array([0, 1, 1, 2])).tolist() == [0, 0, 0, 1]
     chain = np.arange(50)
     assert np.unique(joined_groups(chain // 2, (chain + 1) // 2)).size == 1
+
+
+def test_copies_of_a_row_tie_exactly_out_of_fold() -> None:
+    rng = np.random.default_rng(8)
+    units = np.repeat(unit_vectors(rng.normal(size=(51, 30))), 2, axis=0)
+    y = np.tile([0, 1], 51)  # every embedding once with each label: nothing can be ranked
+    folds = stratified_folds(y, 3, rng=np.random.default_rng(0), groups=np.repeat(np.arange(51), 2))
+    logits, _ = out_of_fold_logits(units, y, folds, l2=0.1)
+    assert (logits[::2] == logits[1::2]).all()
+    assert roc_auc_score(y, logits) == 0.5
 
 
 def test_copies_of_a_row_never_give_it_away_out_of_fold() -> None:

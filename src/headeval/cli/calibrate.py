@@ -37,8 +37,9 @@ def calibrate(
 ) -> None:
     """Calibrate a head or scores on labelled rows.
 
-    Given a head, writes a head with the scaling folded in; given a column of scores, writes DATA with calibrated
-    columns. The numbers shown are in-sample for the scaling: judge it on other rows with `headeval report`.
+    Needs one of --head, --logit and --prob, unless DATA was written by `headeval score`. Given a head, writes a head
+    with the scaling folded in; given a column of scores, writes DATA with calibrated columns. The numbers shown are
+    in-sample for the scaling: judge it on other rows with `headeval report`.
     """
     from headeval.cli.rows import Columns, choose_source, read_subject
     from headeval.files.examples import require_both_classes
@@ -62,16 +63,18 @@ def calibrate(
 
 
 def _target(output: Path | None, head: Path | None, tables: "Tables", *, force: bool) -> Path:
-    """Return where the result goes, by default named after the head or the scores, once it is clear that it may."""
+    """Return where the result goes, by default named after the head or the scores, once it is clear that it may.
+
+    A calibrated head holds all that the head held, so it may replace it with --force; a table is never replaced.
+    """
     from headeval.files.atomic import check_output
     from headeval.files.output import check_table_output
-    from headeval.files.scores import refuse_own_input
 
     judged = head or tables.paths[0]
-    known = judged.suffix.lower() in {".json", ".parquet", ".pq", ".csv"}
-    target = output or Path(f"{judged.stem}-calibrated{judged.suffix if known else '.parquet'}")
-    refuse_own_input(target, tables)
-    (check_output if head else check_table_output)(target, force=force)
+    tabular = judged.suffix.lower() in {".parquet", ".pq", ".csv"}
+    suffix = ".json" if head else judged.suffix if tabular else ".parquet"
+    target = output or Path(f"{judged.stem}-calibrated{suffix}")
+    (check_output if head else check_table_output)(target, force=force, inputs=tables.paths)
     return target
 
 
@@ -157,7 +160,6 @@ def _write_scores(subject: "Subject", scaling: "Scaling", target: Path, *, force
         DeclaredScores,
         column_blocks,
         seen_after_calibration,
-        seen_metadata,
         write_scored,
     )
 
@@ -165,6 +167,6 @@ def _write_scores(subject: "Subject", scaling: "Scaling", target: Path, *, force
     names = ("calibrated_logit", "calibrated_prob", "calibrated_flagged")
     declared = DeclaredScores(*names, subject.examples.classes, subject.threshold)
     declared.check_free(tables)
-    seen = seen_metadata(seen_after_calibration(tables, len(subject.labels), subject.examples.unlabelled))
+    seen = seen_after_calibration(source.seen, len(subject.labels), subject.examples.unlabelled)
     blocks = column_blocks(tables, source.name, source.kind, scaling, track=reading(quiet))
-    write_scored(target, blocks, declared, metadata={**tables.metadata, **seen}, force=force)
+    write_scored(target, blocks, declared, metadata=tables.metadata, seen=lambda: seen, force=force)

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 from headeval.errors import OutputError
@@ -60,7 +60,9 @@ def _stdout_errors() -> Iterator[None]:
 def say(text: str, *, quiet: bool) -> None:
     """Tell the person at the terminal, on stderr, unless asked not to."""
     if not quiet:
-        sys.stderr.write(f"{printable(text)}\n")
+        with suppress(OSError):  # what cannot be said must not change the exit code
+            sys.stderr.write(f"{printable(text)}\n")
+            sys.stderr.flush()
 
 
 def progress(

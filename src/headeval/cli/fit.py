@@ -45,7 +45,6 @@ def fit(
     from headeval.cli.rows import Columns, data_provenance, embedding_provenance, read_training_rows, rows_used
     from headeval.files.atomic import check_output
     from headeval.files.heads import write_head
-    from headeval.files.scores import refuse_own_input
     from headeval.files.tables import open_tables
     from headeval.head import LinearHead
     from headeval.head_history import fit_history
@@ -55,8 +54,7 @@ def fit(
 
     n_folds = _number_of_folds(folds, eval_data)
     tables, eval_tables = open_tables(data), open_tables(eval_data) if eval_data else None
-    refuse_own_input(output, tables, *([eval_tables] if eval_tables else []))
-    check_output(output, force=force)
+    check_output(output, force=force, inputs=(*tables.paths, *(eval_tables.paths if eval_tables else ())))
     columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
     examples = read_training_rows(tables, columns, weight=weight, group=group, quiet=quiet)
     training = _train(examples, l2, n_folds, quiet)
@@ -73,7 +71,7 @@ def fit(
     else:
         held_out = _out_of_fold(head, examples, training, n_folds, group)
     write_head(dataclasses.replace(head, metrics=with_evaluation(head.metrics, held_out)), output, force=force)
-    provenance = data_provenance(data, examples) | embedding_provenance(tables, columns)
+    provenance = data_provenance(data, examples) | embedding_provenance(examples, columns)
     provenance |= _head_provenance(head, examples, l2, weight, output)
     notes = _notes(head, tables.embedding_model, weight)
     show(render_fit(FitSummary(provenance, training.fit, held_out, notes)))
@@ -127,7 +125,7 @@ def _out_of_fold(
     if training.out_of_fold is None:
         return HeldOut("not judged: --folds 0 skips the out-of-fold metrics", None)
     grouped = f", whole groups of {group}" if group else ""
-    copies = f" ({training.repeated:,} rows repeat another's embedding and share its fold)" if training.repeated else ""
+    copies = f" ({training.repeated:,} of them a copy of another, and in its fold)" if training.repeated else ""
     how = f"out-of-fold: {n_folds} stratified folds{grouped}; each row is scored by a head that has not seen it{copies}"
     evaluation = evaluate(
         training.out_of_fold, examples.labels, kind="logit", threshold=head.threshold, classes=examples.classes

@@ -1,5 +1,7 @@
 """The app, and the one place where what went wrong becomes a line on stderr and an exit code."""
 
+import contextlib
+import errno
 import os
 import sys
 import traceback
@@ -16,6 +18,7 @@ from headeval.errors import HeadevalError, OutputError, UsageError
 from headeval.printable import printable
 
 BUG, INTERRUPTED, CLOSED_PIPE = 70, 130, 141
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 # A paragraph that begins with the character \b keeps its lines.
 HELP = """Fit, calibrate and judge the linear head of a safety classifier.
@@ -95,11 +98,21 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return CLOSED_PIPE
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            return _bug(error)
+        # Files report their own errors; what is left is the help text that stdout cannot take.
+        _say(f"stdout: cannot be written: {error.strerror}")
+        return OutputError.exit_code
     except Exception as error:  # the one last resort: whatever is left is a bug
-        if os.environ.get("HEADEVAL_DEBUG"):
-            traceback.print_exc()
-        _say(f"a bug in headeval: {type(error).__name__}: {error} (HEADEVAL_DEBUG=1 shows the traceback)")
-        return BUG
+        return _bug(error)
+
+
+def _bug(error: Exception) -> int:
+    if os.environ.get("HEADEVAL_DEBUG"):
+        traceback.print_exception(error)
+    _say(f"a bug in headeval: {type(error).__name__}: {error} (HEADEVAL_DEBUG=1 shows the traceback)")
+    return BUG
 
 
 def _invoke(arguments: Sequence[str]) -> int:
@@ -116,4 +129,6 @@ def _invoke(arguments: Sequence[str]) -> int:
 
 def _say(message: str) -> None:
     text = "\n  ".join(printable(line) for line in message.splitlines())
-    sys.stderr.write(f"headeval: {text}\n")
+    with contextlib.suppress(OSError):  # what cannot be said must not change the exit code
+        sys.stderr.write(f"headeval: {text}\n")
+        sys.stderr.flush()

@@ -126,11 +126,11 @@ EvaluationData = Annotated[
 Head = Annotated[Path | None, typer.Option(help="Linear-head file.", metavar="HEAD", show_default=False)]
 HeadWithDefault = Annotated[Path, typer.Option(help="Linear-head file.", metavar="HEAD")]
 Logit = Annotated[
-    str | None, typer.Option(help="Judge this column of logits instead of a head.", metavar="COL", show_default=False)
+    str | None, typer.Option(help="A column of logits, instead of a head.", metavar="COL", show_default=False)
 ]
 Prob = Annotated[
     str | None,
-    typer.Option(help="Judge this column of probabilities instead of a head.", metavar="COL", show_default=False),
+    typer.Option(help="A column of probabilities, instead of a head.", metavar="COL", show_default=False),
 ]
 Method = Annotated[
     Literal["temperature", "platt"],

@@ -44,7 +44,6 @@ def report(
     """
     from headeval.cli.rows import Columns, choose_source, read_subject
     from headeval.files.atomic import check_output, write_atomically
-    from headeval.files.scores import refuse_own_input
     from headeval.files.tables import open_tables
     from headeval.render.page import render_page
     from headeval.report import Report
@@ -54,8 +53,7 @@ def report(
     requirements = [parse_requirement(text) for text in require or []]
     tables = open_tables(data)
     if html:
-        refuse_own_input(html, tables)
-        check_output(html, force=force)
+        check_output(html, force=force, inputs=(*tables.paths, *([head] if head else [])))
     source = choose_source(tables, head=head, logit=logit, prob=prob)
     columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
     subject = read_subject(tables, source, columns, by=by or [], threshold=threshold, quiet=quiet)
@@ -84,7 +82,7 @@ def _provenance(data: list[str], subject: "Subject", columns: "Columns") -> dict
     source = subject.source
     provenance = {**data_provenance(data, subject.examples), source.what: source.name}
     if source.head:
-        provenance |= embedding_provenance(subject.tables, columns)
+        provenance |= embedding_provenance(subject.examples, columns)
         provenance["embedding_model"] = source.head.embedding_model
     return provenance | {"threshold_from": subject.threshold_from}
 

@@ -11,7 +11,7 @@ from headeval.cli.console import progress
 from headeval.core.checks import FloatArray, IntArray
 from headeval.errors import HeadError, UsageError
 from headeval.evaluation import Evaluation, ScoreKind, evaluate
-from headeval.files.examples import Examples, embedding_columns, read_examples, require_both_classes
+from headeval.files.examples import Examples, read_examples, require_both_classes
 from headeval.files.heads import check_embedding_model, read_head
 from headeval.files.scores import DeclaredScores, declared_scores, declared_seen
 from headeval.files.tables import Tables
@@ -42,7 +42,10 @@ class Source:
     Attributes
     ----------
     name : the head's file or the column, as shown.
+    kind : what the scores are; a head gives logits.
+    head : None for a column.
     classes, threshold : of the head or of the score file's own metadata; None where nothing says.
+    seen : how many of the score file's rows had been seen, by its own metadata; None for a head, which tells itself.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Source:
     head: LinearHead | None = None
     classes: tuple[str, str] | None = None
     threshold: float | None = None
+    seen: RowsSeen | None = None
 
     @property
     def what(self) -> str:
@@ -81,16 +85,12 @@ class Subject:
     seen: RowsSeen | None
 
     @property
-    def in_sample(self) -> str | None:
-        """What most of the rows were used for, "fitted" or "calibrated"; None where they were not, or it is unknown."""
-        return None if self.seen is None else self.seen.in_sample
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What must be said of rows that made the head."""
-        if self.seen is None or not self.seen.fitted + self.seen.calibrated:
+        if self.seen is None or not self.seen.either:
             return ()
-        return ("rows that made the head flatter it: judge it on rows that it has not seen",)
+        about = "" if self.seen.exact else "about "
+        return (f"{about}{self.seen.either:,} of the rows made what is judged, and flatter it: judge it on new rows",)
 
     def evaluate(self, rows: Any = slice(None), **options: Any) -> Evaluation:
         """Judge all rows, or those of a mask."""
@@ -130,15 +130,15 @@ def choose_source(tables: Tables, *, head: Path | None, logit: str | None, prob:
         return head_source(read_head(head), str(head))
     declared = declared_scores(tables)
     if logit is not None:
-        return _column_source(logit, "logit", declared)
+        return _column_source(tables, logit, "logit", declared)
     if prob is not None:
-        return _column_source(prob, "prob", declared)
+        return _column_source(tables, prob, "prob", declared)
     if declared is None:
         raise UsageError(
             "nothing says what to judge: give --head HEAD, or --logit COL or --prob COL for a column of scores; "
             f"the columns are {listed(tables.column_names, longest=12)}"
         )
-    return _column_source(declared.logit, "logit", declared)
+    return _column_source(tables, declared.logit, "logit", declared)
 
 
 def head_source(head: LinearHead, name: str) -> Source:
@@ -175,7 +175,7 @@ def read_subject(
         track=reading(quiet),
     )
     chosen, chosen_from = _threshold(source, threshold)
-    how, seen = _which_rows(examples, source, tables)
+    seen = _seen(examples, source)
     scores = head.logits(examples.embeddings) if head and examples.embeddings is not None else examples.scores
     return Subject(
         tables=tables,
@@ -185,7 +185,7 @@ def read_subject(
         labels=examples.labels.astype(np.int64),
         threshold=chosen,
         threshold_from=chosen_from,
-        how=how,
+        how=_which_rows(examples, source, seen),
         seen=seen,
     )
 
@@ -215,9 +215,9 @@ def data_provenance(data: Sequence[str], examples: Examples) -> dict[str, Any]:
     return provenance
 
 
-def embedding_provenance(tables: Tables, columns: Columns) -> dict[str, str]:
+def embedding_provenance(examples: Examples, columns: Columns) -> dict[str, str]:
     """Return which columns were taken for the embeddings, where that is not the one column that was named."""
-    names = embedding_columns(tables, columns.embedding)
+    names = examples.embedding_columns
     return {} if names == (columns.embedding,) else {"embedding_columns": f"{names[0]} … {names[-1]}"}
 
 
@@ -226,13 +226,13 @@ def reading(quiet: bool) -> Any:
     return progress("reading", quiet=quiet, size=lambda block: block.batch.num_rows)
 
 
-def _column_source(column: str, kind: ScoreKind, declared: DeclaredScores | None) -> Source:
+def _column_source(tables: Tables, column: str, kind: ScoreKind, declared: DeclaredScores | None) -> Source:
     if declared is None or column not in {declared.logit, declared.prob}:
         return Source(column, kind)
     if column != (declared.logit if kind == "logit" else declared.prob):
         own = "logit" if column == declared.logit else "prob"
         raise UsageError(f"the file itself says that column {quoted(column)} is a {own}: use --{own} {quoted(column)}")
-    return Source(column, kind, None, declared.classes, declared.threshold)
+    return Source(column, kind, None, declared.classes, declared.threshold, declared_seen(tables))
 
 
 def _threshold(source: Source, option: float | None) -> tuple[float, str]:
@@ -243,21 +243,24 @@ def _threshold(source: Source, option: float | None) -> tuple[float, str]:
     return DEFAULT_THRESHOLD, "default"
 
 
-def _which_rows(examples: Examples, source: Source, tables: Tables) -> tuple[str, RowsSeen | None]:
+def _seen(examples: Examples, source: Source) -> RowsSeen | None:
+    """Return how many of the rows had been seen; what a score file says of all its rows may not fit some of them."""
+    if source.head:
+        return rows_seen(source.head.metrics, examples.digests[:, 0])
+    return None if examples.unlabelled else source.seen
+
+
+def _which_rows(examples: Examples, source: Source, seen: RowsSeen | None) -> str:
     """Say in words which rows are judged; rows that the head has seen are never passed over."""
     rows = f"{len(examples.labels):,} labelled rows"
     scored = "" if source.head else f", scored by column {source.name}"
-    seen = rows_seen(source.head.metrics, examples.digests[:, 0]) if source.head else declared_seen(tables)
+    if source.seen and examples.unlabelled and source.seen.either:
+        return f"{rows}{scored}; of all {source.seen.n:,} rows of the file {source.seen.either:,} made what is judged"
     if seen is None:
-        return (
-            f"{rows}{scored}; which rows the {'head' if source.head else 'classifier'} was fitted on is not known",
-            None,
-        )
+        return f"{rows}{scored}; which rows the {'head' if source.head else 'classifier'} was fitted on is not known"
     if seen.in_sample:
-        return (
-            f"IN-SAMPLE: at least half of these {rows}{scored} were {_USED[seen.in_sample]}; judge on other rows",
-            seen,
-        )
+        return f"IN-SAMPLE: at least half of these {rows}{scored} were {_USED[seen.in_sample]}; judge on other rows"
     about = "" if seen.exact else "about "
     parts = [f"{about}{getattr(seen, use):,} of them {words}" for use, words in _USED.items() if getattr(seen, use)]
-    return f"{rows}{scored}; {' and '.join(parts) or 'none of them is known to have made the head'}", seen
+    none = "none of them made the head" if seen.exact else "none of them is in the sample that the head keeps"
+    return f"{rows}{scored}; {' and '.join(parts) or none}"

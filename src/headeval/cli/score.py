@@ -24,20 +24,22 @@ def score(
     from headeval.files.examples import embedding_columns
     from headeval.files.heads import read_head
     from headeval.files.output import check_table_output
-    from headeval.files.scores import DeclaredScores, head_blocks, refuse_own_input, write_scored
+    from headeval.files.scores import DeclaredScores, head_blocks, write_scored
     from headeval.files.tables import open_tables
+    from headeval.head_history import SeenCounter
 
     linear_head = read_head(head)
     tables = open_tables(data)
-    refuse_own_input(output, tables)
-    check_table_output(output, force=force)
+    check_table_output(output, force=force, inputs=(*tables.paths, head))
     check_models(linear_head, tables, embedding_model)
     declared = DeclaredScores("logit", "prob", "flagged", linear_head.decision_classes, linear_head.threshold)
     declared.check_free(tables)
+    counter = SeenCounter(linear_head.metrics)
     rows, flagged = write_scored(
         output,
-        head_blocks(tables, linear_head, embedding=embedding, track=reading(quiet)),
+        head_blocks(tables, linear_head, embedding=embedding, counter=counter, track=reading(quiet)),
         declared,
+        seen=counter.total,
         without=embedding_columns(tables, embedding),
         metadata={**tables.metadata, "embedding_model": linear_head.embedding_model},
         force=force,

@@ -10,7 +10,7 @@ import io
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -29,7 +29,7 @@ _NO_HARD_LINKS = frozenset(
 )
 
 
-def check_output(path: Path, *, force: bool) -> None:
+def check_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
     """Refuse an output that could not be written, before any long work is done for it.
 
     Nothing is created or changed. The answer can be out of date by the time the file is written;
@@ -39,13 +39,17 @@ def check_output(path: Path, *, force: bool) -> None:
     ----------
     path : where the output is to appear; a symbolic link stands for the file it points to.
     force : whether an existing file may be replaced.
+    inputs : files that must not be replaced, also with `force`: what is made from them holds less than they do.
 
     Raises
     ------
     OutputError
-        The file exists and `force` is false, `path` is a folder, a device or a pipe, or its folder
-        is missing or not writable.
+        The file exists and `force` is false, `path` is one of the inputs, a folder, a device or a pipe, or its
+        folder is missing or not writable.
     """
+    for other in inputs:
+        if path.exists() and other.exists() and path.samefile(other):
+            raise OutputError(f"{printable(str(path))}: is one of the inputs; choose another name for the output")
     _checked_target(path, force=force)
 
 

@@ -32,7 +32,9 @@ class Examples:
     scores : shape (n,), logits or probabilities as the column has them; or None.
     weights : shape (n,), not negative and not all zero; or None.
     groups : shape (n,), codes 0 to G - 1 in the order of the texts of the groups; or None.
-    slices : by column, the text of the value of each row, shape (n,); "(null)" for a null.
+    embedding_columns : the columns that hold the embeddings, one of vectors or one a dimension; empty without.
+    slices : by column, the text of the value of each row, shape (n,); "(null)" for a null, or "(null, 2)" where that
+        text occurs.
     unlabelled : how many rows were left out since they have no label.
     digests : of each row's embedding or score, shape (n, 2); see `headeval.files.fingerprint`.
     fingerprint : of rows and labels; the same rows in another order or in other files have the same.
@@ -41,6 +43,7 @@ class Examples:
     labels: NDArray[np.uint8]
     classes: tuple[str, str]
     embeddings: NDArray[Any] | None
+    embedding_columns: tuple[str, ...]
     scores: NDArray[np.float64] | None
     weights: NDArray[np.float64] | None
     groups: NDArray[np.int64] | None
@@ -130,6 +133,7 @@ def read_examples(
         labels=labels,
         classes=names,
         embeddings=embeddings,
+        embedding_columns=() if wanted.embedding is None else wanted.embedding.columns,
         scores=scores,
         weights=collector.weights(where=f"{_files(tables)}: column {quoted(weight)}"),
         groups=collector.groups(),

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headeval.core.vectors import unit_vectors
+
 _CHUNK_BYTES = 2**20
 _DIGEST_BYTES = 16
 
@@ -13,8 +15,8 @@ _DIGEST_BYTES = 16
 def row_digests(values: NDArray[Any]) -> NDArray[np.uint64]:
     """Return a digest of each row, shape (n, 2): the two halves of BLAKE2b with 16 bytes, big-endian.
 
-    The bytes of a row are its embedding as little-endian float32, so that copies of other precision agree, or its
-    score as little-endian float64. A negative zero counts as zero.
+    The bytes of a row are its embedding at unit length, as a head sees it, in little-endian float32, so that a float64
+    copy of float32 numbers agrees; or its score as little-endian float64. A negative zero counts as zero.
 
     Parameters
     ----------
@@ -27,14 +29,16 @@ def row_digests(values: NDArray[Any]) -> NDArray[np.uint64]:
     (True, False)
     """
     kind = "<f4" if values.ndim == 2 else "<f8"
-    table = values.reshape(len(values), -1)
+    table = values if values.ndim == 2 else values[:, None]
     width = table.shape[1] * np.dtype(kind).itemsize
     digests = []
     step = max(1, _CHUNK_BYTES // width)
     for start in range(0, len(table), step):
-        with np.errstate(over="ignore", under="ignore"):
+        part = table[start : start + step]
+        part = unit_vectors(part) if values.ndim == 2 else part
+        with np.errstate(under="ignore"):
             # Adding zero turns -0.0 into 0.0 and leaves every other number as it is.
-            rows = (table[start : start + step].astype(kind) + np.zeros((), dtype=kind)).tobytes()
+            rows = (part.astype(kind) + np.zeros((), dtype=kind)).tobytes()
         digests += [
             blake2b(rows[position : position + width], digest_size=_DIGEST_BYTES).digest()
             for position in range(0, len(rows), width)

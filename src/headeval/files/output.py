@@ -1,6 +1,6 @@
 """Tables written block by block; the file appears whole or not at all."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -81,13 +81,14 @@ class TableWriter:
         return pq.ParquetWriter(self._file, schema)
 
 
-def check_table_output(path: Path, *, force: bool) -> None:
+def check_table_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
     """Refuse a table that could not be written, before any long work is done for it; nothing is created.
 
     Parameters
     ----------
     path : ends in .parquet (or .pq) or .csv, which decides the format.
     force : whether an existing file may be replaced.
+    inputs : files that must not be replaced, also with `force`.
 
     Raises
     ------
@@ -95,7 +96,7 @@ def check_table_output(path: Path, *, force: bool) -> None:
     """
     if path.suffix.lower() not in _PARQUET_SUFFIXES | _CSV_SUFFIXES:
         raise OutputError(f"{shown(path)}: the name must end in .parquet or .csv, which decides the format")
-    check_output(path, force=force)
+    check_output(path, force=force, inputs=inputs)
 
 
 @contextmanager

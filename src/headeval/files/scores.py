@@ -1,10 +1,8 @@
 """Score files: columns of logits and probabilities, and the metadata that says which is which."""
 
 import dataclasses
-import functools
 import json
-import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 from headeval.core.checks import FloatArray
 from headeval.core.scaling import Scaling
 from headeval.core.stable import logit, sigmoid
-from headeval.errors import DataError, OutputError
+from headeval.errors import DataError
 from headeval.evaluation import ScoreKind
 from headeval.files.arrow_errors import shown
 from headeval.files.collecting import place_of
@@ -26,7 +24,7 @@ from headeval.files.output import table_writer
 from headeval.files.row_faults import RowFaults
 from headeval.files.tables import Block, Tables
 from headeval.head import LinearHead
-from headeval.head_history import RowsSeen, rows_seen
+from headeval.head_history import RowsSeen, SeenCounter
 from headeval.printable import listed, quoted
 
 # Which column is a logit is written into the Parquet metadata under this key, never guessed from the values.
@@ -95,49 +93,52 @@ def declared_scores(tables: Tables) -> DeclaredScores | None:
     return declared if usable else None
 
 
-def seen_metadata(seen: RowsSeen | None) -> dict[str, str]:
-    """Return the schema metadata that says how many of a score file's rows the head had seen, if that is known."""
-    return {} if seen is None else {_SEEN_KEY: json.dumps(dataclasses.asdict(seen))}
-
-
 def declared_seen(tables: Tables) -> RowsSeen | None:
-    """Return how many rows of all files together the head had seen that scored them; None where one does not say."""
-    total = RowsSeen(0, 0, 0, exact=True)
+    """Return how many rows of all files together had been seen; None where one does not say, or has changed since."""
+    total = RowsSeen(0, 0, 0, 0, exact=True)
     for file in tables.files:
         try:
             content = json.loads(file.metadata.get(_SEEN_KEY, "null"))
-            n, fitted, calibrated = (int(content[name]) for name in ("n", "fitted", "calibrated"))
-            total += RowsSeen(n, fitted, calibrated, bool(content["exact"]))
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+            counts = [content[name] for name in ("n", "fitted", "calibrated", "either")]
+            exact = content["exact"]
+        except (ValueError, TypeError, KeyError, RecursionError):
             return None
+        n, *parts = (0 if name == 1 and count is None else count for name, count in enumerate(counts))
+        usable = all(type(count) is int and 0 <= count <= n for count in (n, *parts)) and isinstance(exact, bool)
+        if not usable or n != file.n_rows:
+            return None
+        total += RowsSeen(n, counts[1], counts[2], counts[3], exact)
     return total
 
 
-def seen_after_calibration(tables: Tables, labelled: int, unlabelled: int) -> RowsSeen:
-    """Return what to say of a score file whose labelled rows a calibration has used."""
-    before = declared_seen(tables)
-    fitted, exact = (0, False) if before is None else (before.fitted, before.exact)
-    return RowsSeen(labelled + unlabelled, fitted, labelled, exact)
+def seen_after_calibration(before: RowsSeen | None, labelled: int, unlabelled: int) -> RowsSeen:
+    """Return what to say of a score file whose labelled rows a calibration has used, after what was said before."""
+    n = labelled + unlabelled
+    if before is None:
+        return RowsSeen(n, None, labelled, labelled, exact=True)
+    return RowsSeen(n, before.fitted, labelled, min(n, max(labelled, before.either)), before.exact)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredBlock:
-    """Rows with their logits, shape (n,), and how many of them the head has seen, where it says."""
+    """Rows with their logits, shape (n,)."""
 
     block: Block
     logits: FloatArray
-    seen: RowsSeen | None = None
 
 
-def head_blocks(tables: Tables, head: LinearHead, *, embedding: str, track: Track = untracked) -> Iterator[ScoredBlock]:
-    """Return block after block, with all its columns, scored by a head.
+def head_blocks(
+    tables: Tables, head: LinearHead, *, embedding: str, counter: SeenCounter, track: Track = untracked
+) -> Iterator[ScoredBlock]:
+    """Return block after block, with all its columns, scored by a head; `counter` counts the rows it has seen.
 
     Raises
     ------
     DataError : for embeddings that are missing, or not the head's width.
     """
     for block, embeddings in embedding_blocks(tables, embedding=embedding, dim=head.dim, track=track):
-        yield ScoredBlock(block, head.logits(embeddings), rows_seen(head.metrics, row_digests(embeddings)[:, 0]))
+        counter.add(row_digests(embeddings)[:, 0])
+        yield ScoredBlock(block, head.logits(embeddings))
 
 
 def column_blocks(
@@ -175,6 +176,7 @@ def write_scored(
     *,
     without: Sequence[str] = (),
     metadata: Mapping[str, str],
+    seen: Callable[[], RowsSeen | None],
     force: bool,
 ) -> tuple[int, int]:
     """Write the rows with the declared columns of their logits; return how many there are and how many are flagged.
@@ -183,31 +185,21 @@ def write_scored(
     ----------
     without : columns that are left out.
     metadata : text for the schema metadata of a Parquet file; what is declared, and what was seen, is added.
+    seen : asked at the end how many of the rows had been seen.
 
     Raises
     ------
     OutputError : where the file exists or cannot be written.
     """
-    rows, flagged, seen = 0, 0, []
-    with table_writer(output, force=force, metadata={**metadata, **declared.metadata()}) as table:
+    rows = flagged = 0
+    kept = {key: value for key, value in metadata.items() if key != _SEEN_KEY}  # it spoke of other columns
+    with table_writer(output, force=force, metadata={**kept, **declared.metadata()}) as table:
         for part in scored:
             batch = part.block.batch
             table.write(declared.add_to(batch.drop_columns(list(without)) if without else batch, part.logits))
             rows += len(part.logits)
             flagged += int(np.count_nonzero(declared.flags(part.logits)))
-            seen += [] if part.seen is None else [part.seen]
-        if seen:
-            table.add_metadata(seen_metadata(functools.reduce(operator.add, seen)))
+        total = seen()
+        if total is not None:
+            table.add_metadata({_SEEN_KEY: json.dumps(dataclasses.asdict(total))})
     return rows, flagged
-
-
-def refuse_own_input(output: Path, *inputs: Tables) -> None:
-    """Refuse to replace a table by what is made from it, also with --force: the embeddings would be lost.
-
-    Raises
-    ------
-    OutputError : where the output is one of the input files.
-    """
-    for path in (path for tables in inputs for path in tables.paths):
-        if output.exists() and output.samefile(path):
-            raise OutputError(f"{shown(output)} is one of the inputs: choose another name for the output")

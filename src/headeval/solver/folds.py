@@ -41,7 +41,10 @@ def stratified_folds(
     >>> sorted(folds[:2].tolist()), sorted(folds[2:].tolist())
     ([0, 1], [0, 1])
     """
-    folds = _deal_rows(labels, n_folds, rng) if groups is None else _deal_groups(labels, groups, n_folds, rng)
+    smaller = int(min(np.count_nonzero(labels), np.count_nonzero(labels == 0)))
+    if smaller < n_folds:
+        raise FoldError(f"{n_folds} folds need at least {n_folds} rows of each class, the smaller has {smaller}")
+    folds = _deal_groups(labels, np.arange(labels.size) if groups is None else groups, n_folds, rng)
     for fold in range(n_folds):
         if np.unique(labels[folds != fold]).size < 2:
             raise FoldError("the rows of one class all fall into one fold, so nothing is left to fit on")
@@ -79,7 +82,8 @@ def out_of_fold_logits(
         held_out = folds == fold
         weights = None if sample_weight is None else sample_weight[~held_out]
         fit = fit_logistic(units[~held_out], labels[~held_out], l2=l2, sample_weight=weights)
-        logits[held_out] = units[held_out] @ fit.w[:-1] + fit.w[-1]
+        # Row by row, not by a matrix product, whose last bits depend on the rows around: copies must tie exactly.
+        logits[held_out] = np.multiply(units[held_out], fit.w[:-1]).sum(axis=1) + fit.w[-1]
         fits.append(fit)
     return logits, fits
 
@@ -100,27 +104,22 @@ def joined_groups(groups: IntArray, others: IntArray) -> IntArray:
     >>> joined_groups(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])).tolist()
     [0, 0, 0, 1]
     """
-    joined = np.unique(groups, return_inverse=True)[1]
-    while True:
-        before = joined
-        for codes in (others, groups):
-            lowest = np.full(int(codes.max(initial=0)) + 1, joined.size, dtype=np.int64)
-            np.minimum.at(lowest, codes, joined)
-            joined = lowest[codes]
-        if np.array_equal(joined, before):
-            return np.unique(joined, return_inverse=True)[1]
+    # Union-find over the groups of both kinds, which each row joins.
+    first, second = (np.unique(codes, return_inverse=True)[1] for codes in (groups, others))
+    n_first = int(first.max(initial=-1)) + 1
+    parent = list(range(n_first + int(second.max(initial=-1)) + 1))
 
+    def root(node: int) -> int:
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
 
-def _deal_rows(labels: IntArray, n_folds: int, rng: np.random.Generator) -> IntArray:
-    """Shuffle each class and deal it out in turn; the second class starts where the first ended."""
-    _check_smaller_class(labels, n_folds)
-    folds = np.empty(labels.shape[0], dtype=np.int64)
-    dealt = 0
-    for value in (1, 0):
-        rows = rng.permutation(np.flatnonzero(labels == value))
-        folds[rows] = (dealt + np.arange(rows.size)) % n_folds
-        dealt += rows.size
-    return folds
+    for a, b in zip(first.tolist(), (second + n_first).tolist(), strict=True):
+        low, high = sorted((root(a), root(b)))
+        parent[high] = low
+    roots = np.array([root(node) for node in range(n_first)], dtype=np.int64)
+    return np.unique(roots[first], return_inverse=True)[1]
 
 
 def _deal_groups(labels: IntArray, groups: IntArray, n_folds: int, rng: np.random.Generator) -> IntArray:
@@ -156,9 +155,3 @@ def _levelled(filled: IntArray, rows: IntArray, count: int) -> IntArray:
     fullest = np.lexsort((-rows, missing == 0))
     missing[fullest[:surplus]] -= 1
     return np.repeat(np.arange(filled.size), missing)
-
-
-def _check_smaller_class(labels: IntArray, n_folds: int) -> None:
-    smaller = int(min(np.count_nonzero(labels), np.count_nonzero(labels == 0)))
-    if smaller < n_folds:
-        raise FoldError(f"{n_folds} folds need at least {n_folds} rows of each class, the smaller has {smaller}")

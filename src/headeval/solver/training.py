@@ -71,8 +71,7 @@ def train(
     if not n_folds:
         return Training(fit, None)
     repeated = int(labels.size - np.unique(identity).size)
-    if repeated:
-        groups = identity if groups is None else joined_groups(groups, identity)
+    groups = identity if groups is None else joined_groups(groups, identity)
     folds = stratified_folds(labels, n_folds, rng=np.random.default_rng(FOLD_SEED), groups=groups)
     logits, fits = out_of_fold_logits(units, labels, folds, l2=l2, sample_weight=sample_weight, track=track)
     for number, fold_fit in enumerate(fits, start=1):
