@@ -14,7 +14,6 @@ from headeval.render.numbers import (
     edges,
     exact,
     measured,
-    metric_text,
     metric_value,
     number,
     scientific,
@@ -108,19 +107,20 @@ def test_edges_have_no_trailing_zeros() -> None:
 
 
 def test_counts_have_commas_whatever_the_locale() -> None:
+    before = locale.setlocale(locale.LC_ALL)
     with contextlib.suppress(locale.Error):  # where it is not installed, the plain check is left
         locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
     try:
         assert (count(1234567), share(1000, 2000), number(0.5)) == ("1,234,567", "1,000/2,000", "0.5000")
     finally:
-        locale.setlocale(locale.LC_ALL, "C")
+        locale.setlocale(locale.LC_ALL, before)
 
 
-def test_a_metric_without_a_number_gives_its_reason() -> None:
-    assert metric_text(Metric(None, "nothing is flagged")) == "undefined: nothing is flagged"
-    assert metric_text(Metric(math.inf, "p = 0 in 1 row")) == "∞ (p = 0 in 1 row)"
+def test_a_metric_without_a_number_is_called_undefined() -> None:
+    assert metric_value(Metric(None, "nothing is flagged")) == "undefined"
+    assert metric_value(Metric(math.inf, "p = 0 in 1 row")) == "∞"
     assert metric_value(Metric(1600.0), whole=True) == "1,600"
-    assert metric_text(Metric(0.5)) == "0.5000"
+    assert metric_value(Metric(0.5)) == "0.5000"
 
 
 def test_a_residual_is_shown_by_its_order_of_magnitude() -> None:

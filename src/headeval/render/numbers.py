@@ -115,22 +115,6 @@ def metric_value(metric: Metric, *, whole: bool = False) -> str:
     return count(metric.value) if whole else number(metric.value)
 
 
-def metric_text(metric: Metric, *, whole: bool = False) -> str:
-    """Return a metric in one text, with the reason where it is undefined or infinite.
-
-    Examples
-    --------
-    >>> metric_text(Metric(0.87531)), metric_text(Metric(None, "nothing is flagged"))
-    ('0.8753', 'undefined: nothing is flagged')
-    >>> metric_text(Metric(float("inf"), "p = 0 in 1 row"))
-    '∞ (p = 0 in 1 row)'
-    """
-    text = metric_value(metric, whole=whole)
-    if not metric.reason:
-        return text
-    return f"{text}: {metric.reason}" if metric.value is None else f"{text} ({metric.reason})"
-
-
 def measured(value: float, bound: float) -> str:
     """Return `value` with as many decimals as show on which side of `bound` it lies, at least four.
 
