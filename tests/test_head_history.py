@@ -39,9 +39,9 @@ def through_a_file(history: dict[str, Any]) -> Any:
 def test_rows_of_the_fit_and_of_a_calibration_are_counted() -> None:
     fitted = fit_history(used(0, 100), STORY, l2=1.0, weight=None)
     calibrated = through_a_file(calibration_history(fitted, used(100, 150), SCALING, DecisionChanges(1, 2)))
-    assert rows_seen(calibrated, digests(0, 100)) == RowsSeen(100, 100, 0, 100, exact=True)
-    assert rows_seen(calibrated, digests(90, 160)) == RowsSeen(70, 10, 50, 60, exact=True)
-    assert rows_seen(calibrated, digests(200, 300)) == RowsSeen(100, 0, 0, 0, exact=True)
+    assert rows_seen(calibrated, digests(0, 100)) == RowsSeen(100, 100, 0, 100, 100)
+    assert rows_seen(calibrated, digests(90, 160)) == RowsSeen(70, 10, 50, 60, 70)
+    assert rows_seen(calibrated, digests(200, 300)) == RowsSeen(100, 0, 0, 0, 100)
 
 
 @pytest.mark.parametrize(
@@ -60,14 +60,14 @@ def test_rows_of_the_fit_and_of_a_calibration_are_counted() -> None:
 def test_rows_are_in_sample_when_half_of_them_made_the_head(
     fitted: int | None, calibrated: int, either: int, in_sample: str | None
 ) -> None:
-    assert RowsSeen(100, fitted, calibrated, either, exact=True).in_sample == in_sample
+    assert RowsSeen(100, fitted, calibrated, either, 100).in_sample == in_sample
 
 
 def test_two_calibrations_on_different_rows_add_up() -> None:
     fitted = fit_history(used(0, 100), STORY, l2=1.0, weight=None)
     once = calibration_history(fitted, used(100, 150), SCALING, DecisionChanges(0, 0))
     twice = through_a_file(calibration_history(once, used(140, 200), SCALING, DecisionChanges(0, 0)))
-    assert rows_seen(twice, digests(100, 300)) == RowsSeen(200, 0, 100, 100, exact=True)
+    assert rows_seen(twice, digests(100, 300)) == RowsSeen(200, 0, 100, 100, 200)
 
 
 def test_of_many_rows_a_sample_is_kept_and_the_count_is_scaled_up() -> None:
@@ -84,9 +84,9 @@ def test_of_many_rows_a_sample_is_kept_and_the_count_is_scaled_up() -> None:
 
 
 def test_counts_of_several_files_add_up() -> None:
-    total = RowsSeen(10, 1, 2, 3, exact=True) + RowsSeen(5, 3, 0, 3, exact=False)
-    assert total == RowsSeen(15, 4, 2, 6, exact=False)
-    assert (total + RowsSeen(5, None, 5, 5, exact=True)).fitted is None
+    total = RowsSeen(10, 1, 2, 3, 10) + RowsSeen(5, 3, 0, 3, 2)
+    assert total == RowsSeen(15, 4, 2, 6, 12)
+    assert (total + RowsSeen(5, None, 5, 5, 5)).fitted is None
 
 
 def test_the_evaluation_of_the_fit_is_not_left_to_describe_the_calibrated_head() -> None:
@@ -128,3 +128,24 @@ def test_counting_in_small_blocks_gives_the_same_estimate() -> None:
     for start in range(0, 2000, 10):
         counter.add(digests(start, start + 10))
     assert counter.total() == rows_seen(history, digests(0, 2000))
+
+
+def test_the_union_of_samples_is_estimated_too() -> None:
+    """The case where each use alone is below half, and both together are above."""
+    fitted = fit_history(used(0, 3000), STORY, l2=1.0, weight=None)
+    history = through_a_file(calibration_history(fitted, used(3000, 7000), SCALING, DecisionChanges(0, 0)))
+    looked_at = np.concatenate([digests(1000, 3000), digests(3000, 5000), digests(7000, 9000)])
+    seen = rows_seen(history, looked_at)
+    assert seen is not None
+    assert (seen.n, seen.exact) == (6000, False)
+    # A quarter of the rows can be told of, some 1,500: shares are known to about 0.013.
+    assert seen.fitted == pytest.approx(2000, abs=6000 * 0.04)
+    assert seen.calibrated == pytest.approx(2000, abs=6000 * 0.04)
+    assert seen.either == pytest.approx(4000, abs=6000 * 0.04)
+    assert seen.in_sample is not None
+
+
+def test_rows_of_which_the_kept_digests_cannot_tell_are_not_called_new() -> None:
+    history = through_a_file(fit_history(used(0, 10_000), STORY, l2=1.0, weight=None))
+    large = np.sort(digests(0, 10_000))[-50:]  # all of them made the head, and none is kept
+    assert rows_seen(history, large) is None

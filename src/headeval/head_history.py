@@ -112,14 +112,19 @@ class RowsSeen:
     fitted : those among them that the fit has used; None where that is not known.
     calibrated : those that some calibration has used.
     either : those that either has used.
-    exact : whether these are counts; else they are estimated from a sample of the rows that made the head.
+    checked : the rows of which the kept digests can tell; where these are not all, the counts are scaled up from them.
     """
 
     n: int
     fitted: int | None
     calibrated: int
     either: int
-    exact: bool
+    checked: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether these are counts, not estimates."""
+        return self.checked == self.n
 
     @property
     def in_sample(self) -> str | None:
@@ -136,7 +141,7 @@ class RowsSeen:
             (self.fitted or 0) + (other.fitted or 0) if known else None,
             self.calibrated + other.calibrated,
             self.either + other.either,
-            self.exact and other.exact,
+            self.checked + other.checked,
         )
 
 
@@ -154,10 +159,11 @@ def rows_seen(history: Mapping[str, Any], digests: NDArray[np.uint64]) -> RowsSe
 
 
 class SeenCounter:
-    """Counts, block by block, the rows that made a head.
+    """Counts, block by block, the rows that made a head. Labels play no part: a row is seen whatever it is called now.
 
-    Of more than `SKETCH_ROWS` distinct rows a head keeps a sample, and the count is scaled up at the end. Labels play
-    no part: a row is seen whatever it is called now.
+    Of more than `SKETCH_ROWS` distinct rows a head keeps the smallest digests only. Of a row whose digest is not larger
+    than the largest of them it can still tell whether it was used; such rows are a fair sample of all that are looked
+    at, and the counts among them are scaled up.
 
     Parameters
     ----------
@@ -169,40 +175,38 @@ class SeenCounter:
         entries = calibrations if isinstance(calibrations, list) else []
         self._fit = _sketch(history.get("fit"))
         self._calibrations = [sketch for sketch in map(_sketch, entries) if sketch is not None]
-        self._exact = all(share == 1 for _, share in (self._fit or (None, 1), *self._calibrations))
-        self._n = self._fitted = self._calibrated = self._either = 0
-        self._hits = [0] * len(self._calibrations)
+        sketches = [self._fit, *self._calibrations] if self._fit else []
+        limits = [int(kept.max()) for kept, complete in sketches if not complete]
+        self._limit = np.uint64(min(limits, default=2**64 - 1))
+        self._n = self._checked = self._fitted = self._calibrated = self._either = 0
 
     def add(self, digests: NDArray[np.uint64]) -> None:
         """Count the rows with these digests, shape (n,)."""
         if self._fit is None:
             return
         short = _shortened(digests)
+        self._n += int(short.shape[0])
+        short = short[short <= self._limit]
         fitted = np.isin(short, self._fit[0])
         calibrated = np.zeros_like(fitted)
-        for index, (kept, _) in enumerate(self._calibrations):
-            found = np.isin(short, kept)
-            self._hits[index] += int(np.count_nonzero(found))
-            calibrated |= found
-        self._n += int(digests.shape[0])
+        for kept, _ in self._calibrations:
+            calibrated |= np.isin(short, kept)
+        self._checked += int(short.shape[0])
         self._fitted += int(np.count_nonzero(fitted))
         self._calibrated += int(np.count_nonzero(calibrated))
         self._either += int(np.count_nonzero(fitted | calibrated))
 
     def total(self) -> RowsSeen | None:
-        """Return the count so far; None when the head keeps no digests of its fit."""
-        if self._fit is None:
+        """Return the count so far; None when the head keeps no digests of its fit, or can tell of none of the rows."""
+        if self._fit is None or (self._n and not self._checked):
             return None
-        if self._exact:
-            return RowsSeen(self._n, self._fitted, self._calibrated, self._either, exact=True)
-        fitted = min(self._n, round(self._fitted / self._fit[1]))
-        scaled = [round(hits / share) for hits, (_, share) in zip(self._hits, self._calibrations, strict=True)]
-        calibrated = min(self._n, max([self._calibrated, *scaled]))
-        return RowsSeen(self._n, fitted, calibrated, max(fitted, calibrated), exact=False)
+        scale = self._n / max(self._checked, 1)
+        fitted, calibrated, either = (round(x * scale) for x in (self._fitted, self._calibrated, self._either))
+        return RowsSeen(self._n, fitted, calibrated, either, self._checked)
 
 
-def _sketch(entry: object) -> tuple[NDArray[np.uint64], float] | None:
-    """Return the kept digests and which share of the distinct rows they are; None where the entry has none of ours."""
+def _sketch(entry: object) -> tuple[NDArray[np.uint64], bool] | None:
+    """Return the kept digests and whether they are of all rows; None where the entry has none of ours."""
     if not isinstance(entry, Mapping):
         return None
     text, distinct = entry.get("row_digests"), entry.get("distinct_rows")
@@ -210,7 +214,7 @@ def _sketch(entry: object) -> tuple[NDArray[np.uint64], float] | None:
         return None
     parts = (text[start : start + _DIGITS] for start in range(0, len(text), _DIGITS))
     digests = np.array([int(part, 16) for part in parts], dtype=np.uint64)
-    return digests, min(1.0, digests.size / distinct)
+    return digests, digests.size >= distinct
 
 
 def _shortened(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -77,7 +77,9 @@ def test_eval_judges_on_the_other_file(headeval: Headeval, make_table: Callable[
     train, other = make_table(), make_table("other.parquet", n=300, seed=9)
     outcome = headeval("fit", train, "--eval", other)
     assert outcome.code == 0, outcome.err
-    assert "300 labelled rows; none of them made the head (--eval" in " ".join(outcome.out.split())
+    assert "300 labelled rows; none of them is recognised as one that made the head (--eval" in " ".join(
+        outcome.out.split()
+    )
     head = json.loads((tmp_path / "linear-head.json").read_text(encoding="utf-8"))
     units, y = units_and_labels(other)
     z = units @ np.array(head["W"][1]) + head["b"][1]

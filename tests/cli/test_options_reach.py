@@ -187,7 +187,7 @@ def test_a_declared_threshold_that_is_no_probability_is_not_trusted(
     headeval: Headeval, tmp_path: Path, threshold: float, trusted: bool
 ) -> None:
     columns = {"logit": "z", "prob": "p", "flagged": "f"}
-    declared = json.dumps({**columns, "classes": ["safe", "unsafe"], "threshold": threshold})
+    declared = json.dumps([{**columns, "classes": ["safe", "unsafe"], "threshold": threshold}])
     z = np.linspace(-2, 2, 20)
     table = pa.table({"z": z, "p": sigmoid(z), "f": z >= 0, "label": ["safe", "unsafe"] * 10})
     pq.write_table(table.replace_schema_metadata({"headeval_scores": declared}), tmp_path / "s.parquet")
@@ -234,7 +234,14 @@ def seen(headeval: Headeval, *arguments: object) -> tuple[str | None, dict[str, 
 
 
 def counted(n: int, fitted: int, calibrated: int = 0) -> dict[str, Any]:
-    return {"n": n, "fitted": fitted, "calibrated": calibrated, "either": max(fitted, calibrated), "exact": True}
+    return {
+        "n": n,
+        "fitted": fitted,
+        "calibrated": calibrated,
+        "either": max(fitted, calibrated),
+        "checked": n,
+        "exact": True,
+    }
 
 
 @pytest.mark.parametrize(
@@ -345,13 +352,16 @@ def test_what_a_score_file_says_of_all_its_rows_is_not_said_of_some(
 def test_a_column_that_the_file_does_not_declare_has_its_own_history(
     headeval: Headeval, make_table: MakeTable, tmp_path: Path
 ) -> None:
-    headeval("fit", make_table(rival=pa.array(np.linspace(0.01, 0.99, 120))))
+    headeval("fit", make_table(rival=pa.array(np.linspace(0.01, 0.99, 120))), "--threshold", 0.3)
     headeval("score", "train.parquet", "-o", "scores.parquet")
     assert report_json(headeval, "scores.parquet")["in_sample"] == "fitted"
     assert report_json(headeval, "scores.parquet", "--prob", "rival")["rows_seen"] is None
     headeval("calibrate", "scores.parquet", "--logit", "logit", "-o", "calibrated.parquet")
     assert report_json(headeval, "calibrated.parquet")["rows_seen"]["calibrated"] == 120
-    assert report_json(headeval, "calibrated.parquet", "--logit", "logit")["rows_seen"] is None
+    before = report_json(headeval, "calibrated.parquet", "--logit", "logit")
+    assert before["rows_seen"] is None
+    assert before["threshold"] == 0.3  # as the head that gave the logits has it, also after the calibration
+    assert before["provenance"]["threshold_from"] == "score file"
 
 
 def test_scoring_again_forgets_what_was_said_of_other_columns(
@@ -411,3 +421,15 @@ def test_a_calibrated_head_may_replace_its_head_with_force(headeval: Headeval, m
     arguments = ("calibrate", data, "--head", "linear-head.json", "-o", "linear-head.json")
     assert headeval(*arguments).code == 6
     assert headeval(*arguments, "--force").code == 0
+
+
+def test_score_files_that_disagree_are_told_apart_from_files_that_say_nothing(
+    headeval: Headeval, make_table: MakeTable, tmp_path: Path
+) -> None:
+    data = make_table()
+    for threshold in ("0.3", "0.6"):
+        headeval("fit", data, "--threshold", threshold, "-o", f"{threshold}.json")
+        headeval("score", data, "--head", f"{threshold}.json", "-o", f"s{threshold}.parquet")
+    outcome = headeval("report", "s0.3.parquet", "s0.6.parquet")
+    assert outcome.code == 2
+    assert "declare different scores" in outcome.err

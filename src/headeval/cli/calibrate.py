@@ -159,6 +159,7 @@ def _write_scores(subject: "Subject", scaling: "Scaling", target: Path, *, force
     from headeval.files.scores import (
         DeclaredScores,
         column_blocks,
+        declared_scores,
         seen_after_calibration,
         write_scored,
     )
@@ -169,4 +170,12 @@ def _write_scores(subject: "Subject", scaling: "Scaling", target: Path, *, force
     declared.check_free(tables)
     seen = seen_after_calibration(source.seen, len(subject.labels), subject.examples.unlabelled)
     blocks = column_blocks(tables, source.name, source.kind, scaling, track=reading(quiet))
-    write_scored(target, blocks, declared, metadata=tables.metadata, seen=lambda: seen, force=force)
+    write_scored(
+        target,
+        blocks,
+        declared,
+        metadata=tables.metadata,
+        earlier=declared_scores(tables),
+        seen=lambda: seen,
+        force=force,
+    )

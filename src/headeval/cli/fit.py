@@ -101,7 +101,8 @@ def _train(examples: "Examples", l2: float, n_folds: int, quiet: bool) -> "Train
             track=progress("fitting folds", quiet=quiet),
         )
     except FoldError as error:
-        raise DataError(f"{error}; choose fewer --folds, --eval FILE, or --folds 0 for no metrics") from error
+        joined = " (repeated embeddings join the groups they stand in)" if examples.groups is not None else ""
+        raise DataError(f"{error}{joined}; choose fewer --folds, --eval FILE, or --folds 0 for no metrics") from error
     except NotConvergedError as error:
         raise FitError(f"no head was written: {error}") from error
 
@@ -125,7 +126,9 @@ def _out_of_fold(
     if training.out_of_fold is None:
         return HeldOut("not judged: --folds 0 skips the out-of-fold metrics", None)
     grouped = f", whole groups of {group}" if group else ""
-    copies = f" ({training.repeated:,} of them a copy of another, and in its fold)" if training.repeated else ""
+    copies = ""
+    if training.repeated:
+        copies = f" (repeated embeddings share a fold: {training.repeated:,} beyond the first of each)"
     how = f"out-of-fold: {n_folds} stratified folds{grouped}; each row is scored by a head that has not seen it{copies}"
     evaluation = evaluate(
         training.out_of_fold, examples.labels, kind="logit", threshold=head.threshold, classes=examples.classes

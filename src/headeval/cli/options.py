@@ -37,7 +37,7 @@ def _model_name(value: str | None) -> str | None:
 
 def _probability(value: float | None) -> float | None:
     if value is not None and not 0 <= value <= 1:
-        raise UsageError(f"--threshold must be a probability between 0 and 1, got {value:g}")
+        raise UsageError(f"--threshold must be a probability between 0 and 1, got {value!r}")
     return value
 
 

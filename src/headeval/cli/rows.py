@@ -13,7 +13,7 @@ from headeval.errors import HeadError, UsageError
 from headeval.evaluation import Evaluation, ScoreKind, evaluate
 from headeval.files.examples import Examples, read_examples, require_both_classes
 from headeval.files.heads import check_embedding_model, read_head
-from headeval.files.scores import DeclaredScores, declared_scores, declared_seen
+from headeval.files.scores import DeclaredScores, declarations_differ, declared_scores, declared_seen
 from headeval.files.tables import Tables
 from headeval.head import LinearHead
 from headeval.head_history import RowsSeen, RowsUsed, rows_seen
@@ -133,12 +133,16 @@ def choose_source(tables: Tables, *, head: Path | None, logit: str | None, prob:
         return _column_source(tables, logit, "logit", declared)
     if prob is not None:
         return _column_source(tables, prob, "prob", declared)
-    if declared is None:
+    if declarations_differ(tables):
+        raise UsageError(
+            "the files declare different scores, classes or thresholds: give --logit COL and --threshold T"
+        )
+    if not declared:
         raise UsageError(
             "nothing says what to judge: give --head HEAD, or --logit COL or --prob COL for a column of scores; "
             f"the columns are {listed(tables.column_names, longest=12)}"
         )
-    return _column_source(tables, declared.logit, "logit", declared)
+    return _column_source(tables, declared[0].logit, "logit", declared)
 
 
 def head_source(head: LinearHead, name: str) -> Source:
@@ -226,13 +230,16 @@ def reading(quiet: bool) -> Any:
     return progress("reading", quiet=quiet, size=lambda block: block.batch.num_rows)
 
 
-def _column_source(tables: Tables, column: str, kind: ScoreKind, declared: DeclaredScores | None) -> Source:
-    if declared is None or column not in {declared.logit, declared.prob}:
+def _column_source(tables: Tables, column: str, kind: ScoreKind, declared: Sequence[DeclaredScores]) -> Source:
+    entry = next((entry for entry in declared if column in {entry.logit, entry.prob}), None)
+    if entry is None:
         return Source(column, kind)
-    if column != (declared.logit if kind == "logit" else declared.prob):
-        own = "logit" if column == declared.logit else "prob"
+    if column != (entry.logit if kind == "logit" else entry.prob):
+        own = "logit" if column == entry.logit else "prob"
         raise UsageError(f"the file itself says that column {quoted(column)} is a {own}: use --{own} {quoted(column)}")
-    return Source(column, kind, None, declared.classes, declared.threshold, declared_seen(tables))
+    # What the file says of rows seen concerns its newest scores: a calibration has not changed the earlier ones.
+    seen = declared_seen(tables) if entry is declared[0] else None
+    return Source(column, kind, None, entry.classes, entry.threshold, seen)
 
 
 def _threshold(source: Source, option: float | None) -> tuple[float, str]:
@@ -262,5 +269,6 @@ def _which_rows(examples: Examples, source: Source, seen: RowsSeen | None) -> st
         return f"IN-SAMPLE: at least half of these {rows}{scored} were {_USED[seen.in_sample]}; judge on other rows"
     about = "" if seen.exact else "about "
     parts = [f"{about}{getattr(seen, use):,} of them {words}" for use, words in _USED.items() if getattr(seen, use)]
-    none = "none of them made the head" if seen.exact else "none of them is in the sample that the head keeps"
+    checked = "of them" if seen.exact else f"of the {seen.checked:,} that the head can tell of"
+    none = f"none {checked} is recognised as one that made the head"
     return f"{rows}{scored}; {' and '.join(parts) or none}"

@@ -24,7 +24,7 @@ def score(
     from headeval.files.examples import embedding_columns
     from headeval.files.heads import read_head
     from headeval.files.output import check_table_output
-    from headeval.files.scores import DeclaredScores, head_blocks, write_scored
+    from headeval.files.scores import DeclaredScores, declared_scores, head_blocks, write_scored
     from headeval.files.tables import open_tables
     from headeval.head_history import SeenCounter
 
@@ -39,6 +39,7 @@ def score(
         output,
         head_blocks(tables, linear_head, embedding=embedding, counter=counter, track=reading(quiet)),
         declared,
+        earlier=declared_scores(tables),
         seen=counter.total,
         without=embedding_columns(tables, embedding),
         metadata={**tables.metadata, "embedding_model": linear_head.embedding_model},

@@ -16,7 +16,8 @@ def row_digests(values: NDArray[Any]) -> NDArray[np.uint64]:
     """Return a digest of each row, shape (n, 2): the two halves of BLAKE2b with 16 bytes, big-endian.
 
     The bytes of a row are its embedding at unit length, as a head sees it, in little-endian float32, so that a float64
-    copy of float32 numbers agrees; or its score as little-endian float64. A negative zero counts as zero.
+    copy of float32 numbers agrees, and one times a power of two; other multiples mostly differ in a last bit. Or they
+    are its score as little-endian float64. A negative zero counts as zero.
 
     Parameters
     ----------

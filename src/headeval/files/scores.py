@@ -49,9 +49,9 @@ class DeclaredScores:
     classes: tuple[str, str]
     threshold: float
 
-    def metadata(self) -> dict[str, str]:
-        """Return the schema metadata that `declared_scores` reads."""
-        return {_KEY: json.dumps(dataclasses.asdict(self))}
+    def metadata(self, earlier: Sequence["DeclaredScores"] = ()) -> dict[str, str]:
+        """Return the schema metadata that `declared_scores` reads, with what the file declared before."""
+        return {_KEY: json.dumps([dataclasses.asdict(entry) for entry in (self, *earlier)])}
 
     def flags(self, logits: FloatArray) -> NDArray[np.bool_]:
         """Return whether the probability of each logit reaches the threshold, bool (n,)."""
@@ -79,35 +79,45 @@ class DeclaredScores:
             )
 
 
-def declared_scores(tables: Tables) -> DeclaredScores | None:
-    """Return what the files' metadata says of their scores; None where it is absent or not of our form."""
+def declared_scores(tables: Tables) -> tuple[DeclaredScores, ...]:
+    """Return what the files' metadata says of their scores, the newest first; empty where it is absent or not ours."""
+    return _declared(tables.metadata.get(_KEY, "[]"), tables.column_names)
+
+
+def declarations_differ(tables: Tables) -> bool:
+    """Whether the files declare their scores, but not all of them the same."""
+    return _KEY not in tables.metadata and any(_KEY in file.metadata for file in tables.files)
+
+
+def _declared(text: str, columns: Sequence[str]) -> tuple[DeclaredScores, ...]:
+    found = []
     try:
-        content = json.loads(tables.metadata.get(_KEY, "null"))
-        negative, positive = (str(name) for name in content["classes"])
-        threshold = float(content["threshold"])
-        names = [str(content[name]) for name in ("logit", "prob", "flagged")]
+        for content in json.loads(text):
+            negative, positive = (str(name) for name in content["classes"])
+            names = [str(content[name]) for name in ("logit", "prob", "flagged")]
+            found.append(
+                DeclaredScores(names[0], names[1], names[2], (negative, positive), float(content["threshold"]))
+            )
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        return None
-    declared = DeclaredScores(names[0], names[1], names[2], (negative, positive), threshold)
-    usable = 0 <= declared.threshold <= 1 and {declared.logit, declared.prob} <= set(tables.column_names)
-    return declared if usable else None
+        return ()
+    usable = (0 <= entry.threshold <= 1 and {entry.logit, entry.prob} <= set(columns) for entry in found)
+    return tuple(found) if all(usable) else ()
 
 
 def declared_seen(tables: Tables) -> RowsSeen | None:
     """Return how many rows of all files together had been seen; None where one does not say, or has changed since."""
-    total = RowsSeen(0, 0, 0, 0, exact=True)
+    total = RowsSeen(0, 0, 0, 0, 0)
     for file in tables.files:
         try:
             content = json.loads(file.metadata.get(_SEEN_KEY, "null"))
-            counts = [content[name] for name in ("n", "fitted", "calibrated", "either")]
-            exact = content["exact"]
+            counts = [content[field.name] for field in dataclasses.fields(RowsSeen)]
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
-        n, *parts = (0 if name == 1 and count is None else count for name, count in enumerate(counts))
-        usable = all(type(count) is int and 0 <= count <= n for count in (n, *parts)) and isinstance(exact, bool)
+        n, fitted, *others = counts
+        usable = all(type(count) is int and 0 <= count <= n for count in (n, *others, 0 if fitted is None else fitted))
         if not usable or n != file.n_rows:
             return None
-        total += RowsSeen(n, counts[1], counts[2], counts[3], exact)
+        total += RowsSeen(*counts)
     return total
 
 
@@ -115,8 +125,8 @@ def seen_after_calibration(before: RowsSeen | None, labelled: int, unlabelled: i
     """Return what to say of a score file whose labelled rows a calibration has used, after what was said before."""
     n = labelled + unlabelled
     if before is None:
-        return RowsSeen(n, None, labelled, labelled, exact=True)
-    return RowsSeen(n, before.fitted, labelled, min(n, max(labelled, before.either)), before.exact)
+        return RowsSeen(n, None, labelled, labelled, n)
+    return RowsSeen(n, before.fitted, labelled, min(n, max(labelled, before.either)), before.checked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +186,7 @@ def write_scored(
     *,
     without: Sequence[str] = (),
     metadata: Mapping[str, str],
+    earlier: Sequence[DeclaredScores] = (),
     seen: Callable[[], RowsSeen | None],
     force: bool,
 ) -> tuple[int, int]:
@@ -185,6 +196,7 @@ def write_scored(
     ----------
     without : columns that are left out.
     metadata : text for the schema metadata of a Parquet file; what is declared, and what was seen, is added.
+    earlier : what the table declared before of columns that stay.
     seen : asked at the end how many of the rows had been seen.
 
     Raises
@@ -193,7 +205,7 @@ def write_scored(
     """
     rows = flagged = 0
     kept = {key: value for key, value in metadata.items() if key != _SEEN_KEY}  # it spoke of other columns
-    with table_writer(output, force=force, metadata={**kept, **declared.metadata()}) as table:
+    with table_writer(output, force=force, metadata={**kept, **declared.metadata(earlier)}) as table:
         for part in scored:
             batch = part.block.batch
             table.write(declared.add_to(batch.drop_columns(list(without)) if without else batch, part.logits))

@@ -36,7 +36,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "provenance": dict(report.provenance),
         "how": report.how,
         "in_sample": report.in_sample,
-        "rows_seen": None if report.seen is None else dataclasses.asdict(report.seen),
+        "rows_seen": None if report.seen is None else {**dataclasses.asdict(report.seen), "exact": report.seen.exact},
         **body,
         "slices": [_slice(part) for part in report.slices],
         "requirements": [_requirement(decision) for decision in report.decisions],
