@@ -433,3 +433,11 @@ def test_score_files_that_disagree_are_told_apart_from_files_that_say_nothing(
     outcome = headeval("report", "s0.3.parquet", "s0.6.parquet")
     assert outcome.code == 2
     assert "declare different scores" in outcome.err
+
+
+def test_rows_of_the_fit_are_recognised_in_a_csv_copy(headeval: Headeval) -> None:
+    sample = Path(__file__).parents[2] / "sample_data"
+    headeval("fit", sample / "moderation_train.parquet", "--folds", 0)
+    found = report_json(headeval, sample / "moderation_small.csv", "--head", "linear-head.json")
+    assert found["in_sample"] == "fitted"
+    assert found["rows_seen"]["fitted"] == found["n"] == 120  # they are its first rows

@@ -122,8 +122,8 @@ def reference_fingerprint(rows: list[tuple[bytes, int]]) -> str:
 
 
 def test_fingerprints_are_sums_of_digests_of_rows():
-    matrix, labels = np.array([[3.0, -4.0], [-0.0, 1e-50]]), np.array([1, 0], dtype=np.uint8)
-    rows = [(struct.pack("<ff", 0.6, -0.8), 1), (struct.pack("<ff", 0.0, 1.0), 0)]
+    matrix, labels = np.array([[3.0, -4.0], [-0.0, 2.0**-170]]), np.array([1, 0], dtype=np.uint8)
+    rows = [(struct.pack("<ff", 0.375, -0.5), 1), (struct.pack("<ff", 0.0, 0.5), 0)]
     assert fingerprint(matrix, labels) == reference_fingerprint(rows)
     rows = [(struct.pack("<d", 0.1), 1), (struct.pack("<d", 0.0), 0)]
     assert fingerprint(np.array([0.1, -0.0]), labels) == reference_fingerprint(rows)
@@ -138,11 +138,20 @@ def test_the_digest_of_a_row_does_not_depend_on_the_rows_around_it():
 
 
 @pytest.mark.parametrize("factor", [2.0, 0.25, 2.0**130, 2.0**-170])
-def test_embeddings_are_known_by_their_direction_which_is_all_a_head_sees(factor):
+def test_embeddings_of_any_magnitude_are_told_apart_and_known_by_their_digits(factor):
     matrix = np.random.default_rng(4).standard_normal((50, 8))
     digests = digesting.row_digests(matrix)
     assert digesting.row_digests(matrix * factor).tolist() == digests.tolist()
     assert len(set(digests[:, 0].tolist())) == 50
+
+
+def test_a_row_is_known_as_float32_float64_or_shortest_decimals():
+    stored = np.random.default_rng(6).standard_normal((40, 384)).astype(np.float32)
+    decimals = np.array([[float(str(number)) for number in row] for row in stored])
+    assert (decimals != stored.astype(np.float64)).any()  # as float64 the decimals are other numbers
+    expected = digesting.row_digests(stored).tolist()
+    assert digesting.row_digests(decimals).tolist() == expected
+    assert digesting.row_digests(stored.astype(np.float64)).tolist() == expected
 
 
 @given(st.permutations(range(6)))

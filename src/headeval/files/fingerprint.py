@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headeval.core.vectors import unit_vectors
-
 _CHUNK_BYTES = 2**20
 _DIGEST_BYTES = 16
 
@@ -15,9 +13,10 @@ _DIGEST_BYTES = 16
 def row_digests(values: NDArray[Any]) -> NDArray[np.uint64]:
     """Return a digest of each row, shape (n, 2): the two halves of BLAKE2b with 16 bytes, big-endian.
 
-    The bytes of a row are its embedding at unit length, as a head sees it, in little-endian float32, so that a float64
-    copy of float32 numbers agrees, and one times a power of two; other multiples mostly differ in a last bit. Or they
-    are its score as little-endian float64. A negative zero counts as zero.
+    The bytes of a row are its embedding in little-endian float32, after it was multiplied by the power of two that
+    brings its largest number into [1/2, 1), which changes no digit; or its score as little-endian float64. So copies of
+    the same float32 numbers agree, be they stored as float64 or as decimals, and no range overflows. A negative zero
+    counts as zero.
 
     Parameters
     ----------
@@ -36,7 +35,7 @@ def row_digests(values: NDArray[Any]) -> NDArray[np.uint64]:
     step = max(1, _CHUNK_BYTES // width)
     for start in range(0, len(table), step):
         part = table[start : start + step]
-        part = unit_vectors(part) if values.ndim == 2 else part
+        part = _levelled(part) if values.ndim == 2 else part
         with np.errstate(under="ignore"):
             # Adding zero turns -0.0 into 0.0 and leaves every other number as it is.
             rows = (part.astype(kind) + np.zeros((), dtype=kind)).tobytes()
@@ -45,6 +44,14 @@ def row_digests(values: NDArray[Any]) -> NDArray[np.uint64]:
             for position in range(0, len(rows), width)
         ]
     return np.frombuffer(b"".join(digests), dtype=">u8").reshape(-1, 2).astype(np.uint64)
+
+
+def _levelled(rows: NDArray[Any]) -> NDArray[np.float64]:
+    numbers = rows.astype(np.float64)
+    exponents = np.frexp(np.abs(numbers).max(axis=1, initial=0.0))[1]
+    with np.errstate(under="ignore"):
+        levelled: NDArray[np.float64] = np.ldexp(numbers, -exponents[:, None])
+    return levelled
 
 
 def fingerprint(digests: NDArray[np.uint64], labels: NDArray[np.uint8]) -> str:
