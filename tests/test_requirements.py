@@ -42,9 +42,10 @@ def test_an_undefined_metric_never_passes_whatever_the_direction(text: str) -> N
     assert decision.reason
 
 
-def test_an_infinite_log_loss_does_not_meet_an_upper_bound() -> None:
+@pytest.mark.parametrize("text", ["log_loss<=1e308", "log_loss<1", "log_loss>=0.1", "log_loss>0"])
+def test_an_infinite_log_loss_meets_no_bound_from_either_side(text: str) -> None:
     impossible = evaluate([0.0, 1.0], [1, 1], kind="prob")
-    assert decide(parse_requirement("log_loss<=1e308"), impossible).verdict is Verdict.NOT_MET
+    assert decide(parse_requirement(text), impossible).verdict is Verdict.NOT_MET
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ class RowsUsed:
 
     Attributes
     ----------
+    n, positives : rows used, and those of the flagged class among them.
     fingerprint : the same for the same rows in any order and any division into files.
     unlabelled : rows left out because they had no label.
     digests : of each row, shape (n,).
@@ -55,6 +56,8 @@ def fit_history(rows: RowsUsed, story: LogisticFit, *, l2: float, weight: str | 
 
     Parameters
     ----------
+    rows : the rows of the fit.
+    story : how the fit went.
     l2 : the ridge penalty of the fit.
     weight : the column of row weights, if any.
     """

@@ -441,3 +441,17 @@ def test_rows_of_the_fit_are_recognised_in_a_csv_copy(headeval: Headeval) -> Non
     found = report_json(headeval, sample / "moderation_small.csv", "--head", "linear-head.json")
     assert found["in_sample"] == "fitted"
     assert found["rows_seen"]["fitted"] == found["n"] == 120  # they are its first rows
+
+
+def test_a_score_file_that_was_cut_since_is_not_believed(
+    headeval: Headeval, make_table: MakeTable, tmp_path: Path
+) -> None:
+    # Another program keeps the metadata, which counted 120 rows, and 30 of the rows.
+    headeval("fit", make_table())
+    headeval("score", "train.parquet", "-o", "scores.parquet")
+    whole = pq.read_table(tmp_path / "scores.parquet")
+    kept = pq.ParquetFile(tmp_path / "scores.parquet").metadata.metadata
+    cut = whole.slice(0, 30).replace_schema_metadata({key: kept[key] for key in kept if key != b"ARROW:schema"})
+    pq.write_table(cut, tmp_path / "cut.parquet")
+    assert report_json(headeval, "scores.parquet")["rows_seen"]["n"] == 120
+    assert report_json(headeval, "cut.parquet")["rows_seen"] is None

@@ -126,8 +126,10 @@ def test_an_interrupt_has_its_code_leaves_no_file_and_says_nothing(tmp_path: Pat
     )
     arguments = [sys.executable, "-c", program, "fit", "t.parquet", "--folds", "0"]
     with subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        patience = time.monotonic() + 60
         while not (tmp_path / "reached").exists():
             assert process.poll() is None
+            assert time.monotonic() < patience
             time.sleep(0.05)
         process.send_signal(number)
         out, err = process.communicate(timeout=30)

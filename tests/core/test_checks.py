@@ -176,9 +176,9 @@ def test_probabilities_of_fewer_than_two_classes_are_refused(shape: tuple[int, i
 
 def test_names_of_conventions_are_never_guessed() -> None:
     with pytest.raises(ValueError, match="convention must be one of top-label, top-label-left, positive-class"):
-        reliability_table(SCORES, Y, convention="top_label")  # type: ignore[arg-type]
+        reliability_table(SCORES, Y, convention="top_label")  # type: ignore[arg-type]  # the slip under test
     with pytest.raises(ValueError, match="binning must be one of equal-width, equal-mass"):
-        reliability_table(SCORES, Y, binning="quantile")  # type: ignore[arg-type]
+        reliability_table(SCORES, Y, binning="quantile")  # type: ignore[arg-type]  # the slip under test
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def atomic_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
         raw.finish()
         with _os_errors_of(path):
             _publish(temporary, target, force=force)
-    except Exception as error:
+    except Exception as error:  # goes on, or as the failed write that caused it
         # A library may have turned the failed write into an error of its own, or hidden it.
         if raw.failure is not None and raw.failure is not error:
             raise raw.failure from error
@@ -222,7 +222,7 @@ def _publish_without_links(temporary: Path, target: Path) -> None:
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     try:
         temporary.replace(target)
-    except BaseException:
+    except BaseException:  # an interrupt too: the reserved name must go, and the error goes on
         with suppress(OSError):
             target.unlink()
         raise

@@ -147,7 +147,7 @@ def _texts(values: pa.Array) -> list[str | None]:
         return [None if value is None else str(value).lower() for value in values.to_pylist()]
     if pa.types.is_decimal(values.type):
         return [None if value is None else _plain_decimal(value) for value in values.to_pylist()]
-    return values.cast(pa.large_string()).to_pylist()  # type: ignore[no-any-return]
+    return values.cast(pa.large_string()).to_pylist()  # type: ignore[no-any-return]  # pyarrow has no types
 
 
 def _plain_decimal(value: Decimal) -> str:

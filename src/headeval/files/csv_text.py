@@ -173,5 +173,5 @@ class _EndMarked(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the stubs ask for any buffer
         return self._stream.readinto(buffer) or self._tail.readinto(buffer)

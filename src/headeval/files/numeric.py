@@ -86,7 +86,7 @@ def _parsed(cells: pa.Array, label: str, place: Place) -> NDArray[np.float64] | 
         place.fault(empty, f"{label} is empty", advice="fill these rows or leave them out")
         return None
     try:
-        return trimmed.cast(pa.float64()).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+        return trimmed.cast(pa.float64()).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]  # untyped pyarrow
     except pa.ArrowInvalid:
         pass
     number = pc.or_(pc.match_substring_regex(trimmed, _NUMBER), pc.match_substring_regex(trimmed, _NOT_FINITE))

@@ -132,7 +132,7 @@ def table_writer(path: Path, *, force: bool, metadata: Mapping[str, str]) -> Ite
         try:
             yield writer
             writer.close()
-        except BaseException:
+        except BaseException:  # an interrupt too: let go of the file, and the error goes on
             writer.abandon()
             raise
 

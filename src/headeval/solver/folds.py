@@ -69,6 +69,7 @@ def out_of_fold_logits(
     units : (n, d) unit vectors.
     labels : (n,) in {0, 1}.
     folds : (n,) from `stratified_folds`.
+    l2, sample_weight : as for `fit_logistic`; the weights, shape (n,), count in every fold.
     track : wraps the fold numbers, for a progress bar.
 
     Returns
