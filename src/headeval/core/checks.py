@@ -96,6 +96,22 @@ def sample_weights(weights: ArrayLike | None, *, n: int) -> FloatArray | None:
     return array
 
 
+def group_codes(groups: ArrayLike, *, n: int) -> IntArray:
+    """Return `groups` as int64 codes 0 … G−1, (n,), in the order of the values.
+
+    Raises
+    ------
+    ValueError : where the shape is not (n,), or a value is NaN.
+    """
+    array = np.asarray(groups)
+    if array.shape != (n,):
+        raise ValueError(f"groups must be 1-D of length {n}, got shape {array.shape}")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError("groups must not be NaN")
+    codes: IntArray = np.unique(array, return_inverse=True)[1].astype(np.int64)
+    return codes
+
+
 def whole_number(name: str, value: Any, *, minimum: int) -> int:
     """Return `value` as an int not below `minimum`; floats and booleans are refused.
 
@@ -132,6 +148,19 @@ def real_number(name: str, value: Any, *, minimum: float, maximum: float = np.in
     if not (np.isfinite(number) and minimum <= number <= maximum):
         limits = f"at least {minimum:g}" if maximum == np.inf else f"between {minimum:g} and {maximum:g}"
         raise ValueError(f"{name} must be finite and {limits}, got {number:g}")
+    return number
+
+
+def confidence_level(value: Any) -> float:
+    """Return `value` as a float strictly between 0 and 1.
+
+    Raises
+    ------
+    ValueError : where it is not.
+    """
+    number = real_number("confidence", value, minimum=0.0, maximum=1.0)
+    if number in {0.0, 1.0}:
+        raise ValueError(f"confidence must lie between 0 and 1, both excluded, got {number:g}")
     return number
 
 

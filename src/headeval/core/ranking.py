@@ -26,6 +26,21 @@ class RankedCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class RankedWeights:
+    """Cumulated weights at each distinct score, the highest first.
+
+    Attributes
+    ----------
+    thresholds : (k,) distinct scores in decreasing order, grouped by exact equality.
+    true_positives, false_positives : (k,) weight of the positives and negatives with score ≥ thresholds[i].
+    """
+
+    thresholds: FloatArray
+    true_positives: FloatArray
+    false_positives: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
 class PrecisionRecallCurve:
     """Precision and recall when every score ≥ thresholds[i] is called positive.
 
@@ -50,11 +65,27 @@ def rank_counts(scores: FloatArray, labels: IntArray) -> RankedCounts:
     """
     order = np.argsort(scores)[::-1]
     scores, labels = scores[order], labels[order]
-    # Equality, not a difference: 1e308 − (−1e308) overflows, and subnormal gaps are real gaps.
-    last_of_group = np.append(np.flatnonzero(scores[1:] != scores[:-1]), scores.shape[0] - 1)
+    last_of_group = _last_of_group(scores)
     true_positives = np.cumsum(labels, dtype=np.int64)[last_of_group]
     # −0.0 equals 0.0: adding 0.0 gives their group one spelling, whichever of its rows came last.
     return RankedCounts(scores[last_of_group] + 0.0, true_positives, last_of_group + 1 - true_positives)
+
+
+def rank_weights(scores: FloatArray, labels: IntArray, weights: FloatArray) -> RankedWeights:
+    """Cumulate weights instead of rows, as `rank_counts` does; tied scores enter together.
+
+    Parameters
+    ----------
+    scores : (n,) finite, n ≥ 1; not checked again here.
+    labels : (n,) in {0, 1}.
+    weights : (n,) not negative.
+    """
+    order = np.lexsort((weights, labels, scores))[::-1]  # equal rows in one order, so that sums round the same
+    scores, labels, weights = scores[order], labels[order], weights[order]
+    last_of_group = _last_of_group(scores)
+    true_positives = np.cumsum(weights * labels)[last_of_group]
+    false_positives = np.cumsum(weights * (1 - labels))[last_of_group]
+    return RankedWeights(scores[last_of_group] + 0.0, true_positives, false_positives)
 
 
 def roc_curve(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -192,6 +223,12 @@ def average_precision(scores: ArrayLike, labels: ArrayLike) -> float:
     positives = np.diff(ranked.true_positives, prepend=0)
     precision = ranked.true_positives / (ranked.true_positives + ranked.false_positives)
     return float(positives @ precision / ranked.true_positives[-1])
+
+
+def _last_of_group(scores: FloatArray) -> IntArray:
+    """Return the position of the last row of each run of equal scores."""
+    # Equality, not a difference: 1e308 − (−1e308) overflows, and subnormal gaps are real gaps.
+    return np.append(np.flatnonzero(scores[1:] != scores[:-1]), scores.shape[0] - 1)
 
 
 def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, IntArray]:
