@@ -10,7 +10,7 @@ from headeval.core import checks
 from headeval.core.checks import FloatArray, IntArray
 from headeval.core.logistic import fit_logistic
 from headeval.core.proper_scores import log_loss_from_logits
-from headeval.core.stable import softmax
+from headeval.core.stable import logit, sigmoid, softmax
 
 Method = Literal["temperature", "platt"]
 
@@ -52,6 +52,42 @@ class Scaling:
         """Return the calibrated logits, of the shape of `logits`, which may be any."""
         scaled: FloatArray = self.slope * np.asarray(logits, dtype=np.float64) + self.intercept
         return scaled
+
+    def carry_threshold(self, threshold: float, before: ArrayLike, after: ArrayLike) -> float:
+        """Return the threshold that decides calibrated probabilities as `threshold` decided those before.
+
+        That is σ(slope·logit(t) + intercept), moved by the rounding error that would change the decision of one of
+        these rows; 0 and 1 stay what they are. Where rounding has made equal what a threshold must tell apart, rows
+        that were flagged stay flagged.
+
+        Parameters
+        ----------
+        threshold : in [0, 1], on the probabilities before.
+        before, after : (n,) probabilities of the same rows, before and after the map.
+
+        Raises
+        ------
+        ValueError
+            When an argument breaks the above.
+
+        Examples
+        --------
+        >>> scaling = Scaling("platt", 2.0, 1.0, 0.5, 0.4)
+        >>> round(scaling.carry_threshold(0.5, [0.4, 0.6], [0.55, 0.86]), 6)
+        0.731059
+        """
+        t = checks.real_number("threshold", threshold, minimum=0.0, maximum=1.0)
+        was, now = checks.probabilities("before", before), checks.probabilities("after", after)
+        if was.shape != now.shape:
+            raise ValueError(f"before and after must have the same length, got {was.shape[0]} and {now.shape[0]}")
+        if t in {0.0, 1.0}:
+            return t
+        moved = float(sigmoid(self.apply(logit(t))))
+        flagged = was >= t
+        passed = float(now[~flagged].max(initial=-1.0))
+        if moved <= passed:
+            moved = float(np.nextafter(passed, 2.0))
+        return min(moved, float(now[flagged].min(initial=1.0)))
 
 
 def fit_temperature(logits: ArrayLike, labels: ArrayLike, max_iter: int = 50) -> float:

@@ -134,7 +134,7 @@ def confusion_counts(scores: ArrayLike, labels: ArrayLike, *, threshold: float) 
 
 @dataclass(frozen=True, slots=True)
 class DecisionChanges:
-    """Rows that other scores decide otherwise at the same threshold.
+    """Rows that other scores, or the same at another threshold, decide otherwise.
 
     Attributes
     ----------
@@ -145,13 +145,16 @@ class DecisionChanges:
     no_longer_flagged: int
 
 
-def decision_changes(before: ArrayLike, after: ArrayLike, *, threshold: float) -> DecisionChanges:
+def decision_changes(
+    before: ArrayLike, after: ArrayLike, *, threshold: float, threshold_after: float | None = None
+) -> DecisionChanges:
     """Count the rows whose decision, score ≥ `threshold`, changes between two sets of scores.
 
     Parameters
     ----------
     before, after : (n,) finite scores of the same rows.
     threshold : on the scale of both, not NaN; ±∞ changes nothing.
+    threshold_after : of the scores after, where it is another.
 
     Raises
     ------
@@ -165,7 +168,8 @@ def decision_changes(before: ArrayLike, after: ArrayLike, *, threshold: float) -
     """
     threshold = checks.decision_threshold(threshold)
     was = checks.finite_array("before", before, ndim=1) >= threshold
-    now = checks.finite_array("after", after, ndim=1) >= threshold
+    later = threshold if threshold_after is None else checks.decision_threshold(threshold_after)
+    now = checks.finite_array("after", after, ndim=1) >= later
     if was.shape != now.shape:
         raise ValueError(f"before and after must have the same length, got {was.shape[0]} and {now.shape[0]}")
     return DecisionChanges(int(np.count_nonzero(now & ~was)), int(np.count_nonzero(was & ~now)))
