@@ -74,8 +74,8 @@ FAULTS = (
         "08",
         "an unweighted mean over bins",
         "core/calibration.py",
-        "ece=float(counts @ gap) / max(n, 1),",
-        "ece=float(gap[counts > 0].mean()),",
+        "ece=float(held @ gap) / total,",
+        "ece=float(gap[held > 0].mean()),",
     ),
     Fault(
         "09",
@@ -88,8 +88,8 @@ FAULTS = (
         "10",
         "[lo, hi) bins by floor",
         "core/calibration.py",
-        'index = np.searchsorted(inner, confidence, side="right" if closed_left else "left")',
-        "index = np.minimum((confidence * n_bins).astype(np.int64), n_bins - 1)",
+        'return np.searchsorted(inner, confidence, side="right" if convention == "top-label-left" else "left")',
+        "return np.minimum((confidence * (inner.size + 1)).astype(np.int64), inner.size)",
     ),
     Fault(
         "11",

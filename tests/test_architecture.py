@@ -27,6 +27,7 @@ PACKAGES = {
     "rich": {"render", "cli"},
     "typer": {"cli"},
     "jinja2": {"render"},
+    "matplotlib": {"render"},
 }
 DRAWERS = {"utils", "util", "helpers", "common", "misc"}
 # function -> why it is longer than LONGEST_FUNCTION

@@ -21,6 +21,7 @@ from documents import ROOT, copy_checkout
 
 PACKAGE = ROOT / "src" / "headeval"
 RUN_TIME = {"numpy", "typer", "rich", "pyarrow", "jsonschema"}
+PACKAGE_FILES = ("*.py", "*.j2", "*.css", "*.js", "LICENSE")  # of what is vendored, the licence too
 # Part of another package's interface, and always installed with it.
 BROUGHT_ALONG = {"referencing": "jsonschema"}
 
@@ -62,7 +63,7 @@ def test_every_import_is_declared() -> None:
     """A package that only the development environment happens to hold would fail at a user's."""
     extras = project()["optional-dependencies"]
     assert isinstance(extras, dict)
-    optional = {requirement_name(text) for text in extras.get("html", [])}
+    optional = {requirement_name(text) for extra in ("html", "plots") for text in extras[extra]}
     undeclared = {
         name: file
         for name, file in imported_packages().items()
@@ -110,15 +111,14 @@ def wheel(built: Path) -> Path:
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-        package = {f"headeval/{path.relative_to(PACKAGE).as_posix()}" for path in PACKAGE.rglob("*.py")}
+        own = [path for pattern in PACKAGE_FILES for path in PACKAGE.rglob(pattern)]
+        package = {f"headeval/{path.relative_to(PACKAGE).as_posix()}" for path in own}
         schemas = {f"headeval/schemas/{path.name}": path.read_bytes() for path in (ROOT / "schemas").glob("*.json")}
         assert schemas
         assert all(archive.read(name) == content for name, content in schemas.items())
         described = {name for name in names if ".dist-info/" in name}
-        assert names - described >= package | schemas.keys() | {"headeval/py.typed"}
-        beside = names - described - package - schemas.keys() - {"headeval/py.typed"}
-        assert not [name for name in beside if not name.startswith("headeval/") or name.endswith((".py", ".json"))]
-        (licence,) = [name for name in described if name.endswith("/LICENSE")]
+        assert names - described == package | schemas.keys() | {"headeval/py.typed"}
+        (licence,) = [name for name in described if name.endswith("licenses/LICENSE")]
         assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
 
 

@@ -1,64 +1,30 @@
 """Everything a report says about one set of scored rows, as one frozen record, and how it is computed."""
 
 import dataclasses
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from headeval.core import checks
+from headeval.core.brier import BrierParts, brier_parts
 from headeval.core.calibration import Binning, Convention, ReliabilityTable, reliability_table
-from headeval.core.checks import FloatArray, IntArray
-from headeval.core.proper_scores import brier_score, log_loss, log_loss_from_logits
-from headeval.core.ranking import average_precision, roc_auc
-from headeval.core.stable import sigmoid
+from headeval.core.calibration_evidence import CalibrationNoise
+from headeval.core.intervals import Interval
+from headeval.core.operating_points import (
+    Traffic,
+    best_f1,
+    traffic_of_rates,
+)
 from headeval.core.thresholds import ConfusionCounts, confusion_counts
-
-ScoreKind = Literal["logit", "prob"]
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One number, or the reason why there is none.
-
-    Attributes
-    ----------
-    value : None where undefined; infinite only for a log loss.
-    reason : why it is undefined or infinite, else empty.
-    """
-
-    value: float | None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class MetricInfo:
-    """What a metric is called where people read it.
-
-    Attributes
-    ----------
-    name : the field of `Evaluation`, the key in JSON, the name in a requirement.
-    title : the row's heading in a table.
-    group : "ranking", "calibration", "decision" or "data".
-    what : one phrase that says what the number means.
-    """
-
-    name: str
-    title: str
-    group: str
-    what: str
-
-    @property
-    def is_share(self) -> bool:
-        """Whether the metric lies between 0 and 1."""
-        return self.name not in {"n", "log_loss"}
-
-
-def _metric(title: str, group: str, what: str) -> Any:
-    return field(metadata={"title": title, "group": group, "what": what})
+from headeval.evidence import ECE_NAMES, Resampling, bin_intervals, cox_metrics, noises, prepared, with_intervals
+from headeval.measuring import calibration_metrics, ranking_metrics, recall_by_fpr
+from headeval.metric import Metric as Metric
+from headeval.metric import MetricInfo, described
+from headeval.rates import rates_of_rows
+from headeval.scored_rows import ScoredRows
+from headeval.scored_rows import ScoreKind as ScoreKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +35,17 @@ class Evaluation:
     ----------
     classes : names of (negative, positive).
     threshold : a row is flagged when the probability of the positive class is ≥ this.
-    counts : the four outcomes at the threshold.
+    counts : rows by the four outcomes at the threshold.
     calibration : the chosen ECE convention first, then another one beside it; positive-class is always there.
+    noise : of each table of `calibration`, the ECE that chance alone would show.
+    brier_parts : the Brier score taken apart over the positive-class bins.
+    reliability_intervals : of the share of positives in each bin of the positive-class table; None in an empty bin.
+    recall_by_fpr : recall at a false-positive rate of at most 0, 0.05, …, 1, 21 numbers; empty without both classes.
+    best_f1_threshold : where `best_f1` is reached on these very rows; None where it is undefined.
+    confidence : of all intervals; None where none were asked for.
+    resampling : how the bootstrap intervals were drawn; None where there are none.
+    weighted : whether rows were weighted; counts stay numbers of rows, while rates and other metrics are weighted.
+    traffic : what the rates mean a day; None unless it was asked.
     notes : sentences a reader must not miss.
     """
 
@@ -78,22 +53,45 @@ class Evaluation:
     threshold: float
     counts: ConfusionCounts
     calibration: tuple[ReliabilityTable, ...]
+    noise: tuple[CalibrationNoise, ...]
+    brier_parts: BrierParts
+    reliability_intervals: tuple[Interval | None, ...]
+    recall_by_fpr: tuple[float, ...]
+    best_f1_threshold: float | None
+    confidence: float | None
+    resampling: Resampling | None
+    weighted: bool
+    traffic: Traffic | None
     notes: tuple[str, ...]
-    n: Metric = _metric("rows", "data", "labelled rows judged")
-    prevalence: Metric = _metric("prevalence", "data", "share of positives")
-    auc: Metric = _metric("AUC", "ranking", "P(a random positive outscores a random negative)")
-    ap: Metric = _metric("average precision", "ranking", "a random ranking scores the prevalence")
-    ece: Metric = _metric("ECE", "calibration", "mean gap between confidence and accuracy, chosen convention")
-    mce: Metric = _metric("MCE", "calibration", "largest gap of a bin, chosen convention")
-    ece_positive_class: Metric = _metric("ECE positive-class", "calibration", "mean gap between p and share positive")
-    brier: Metric = _metric("Brier score", "calibration", "mean (p - y)²; 0 is perfect")
-    log_loss: Metric = _metric("log loss", "calibration", "nats a row; 0 is perfect")
-    accuracy: Metric = _metric("accuracy", "decision", "decided rightly")
-    precision: Metric = _metric("precision", "decision", "of the flagged, truly positive")
-    recall: Metric = _metric("recall", "decision", "of the positives, flagged")
-    specificity: Metric = _metric("specificity", "decision", "of the negatives, passed")
-    fpr: Metric = _metric("FPR", "decision", "of the negatives, flagged")
-    f1: Metric = _metric("F1", "decision", "harmonic mean of precision and recall")
+    n: Metric = described("rows", "data", "labelled rows judged", bounds=False, scale="count")
+    prevalence: Metric = described("prevalence", "data", "share of positives")
+    auc: Metric = described("AUC", "ranking", "P(a random positive outscores a random negative)")
+    ap: Metric = described("average precision", "ranking", "a random ranking scores the prevalence")
+    recall_at_1pct_fpr: Metric = described("recall at FPR ≤ 1 %", "ranking", "at the ROC corner at or below that FPR")
+    recall_at_0_1pct_fpr: Metric = described(
+        "recall at FPR ≤ 0.1 %", "ranking", "at the ROC corner at or below that FPR"
+    )
+    partial_auc: Metric = described("partial AUC", "ranking", "FPR ≤ 0.1 only, 0.5 is chance (McClish)")
+    best_f1: Metric = described("best F1", "ranking", "chosen on these very rows, so it flatters", bounds=False)
+    ece: Metric = described("ECE", "calibration", "mean gap between confidence and accuracy, chosen convention")
+    ece_corrected: Metric = described("ECE corrected", "calibration", "less what chance adds to it", bounds=False)
+    mce: Metric = described("MCE", "calibration", "largest gap of a bin, chosen convention", bounds=False)
+    ece_positive_class: Metric = described("ECE positive-class", "calibration", "mean gap between p and share positive")
+    brier: Metric = described("Brier score", "calibration", "mean (p - y)²; 0 is perfect")
+    log_loss: Metric = described("log loss", "calibration", "nats a row; 0 is perfect", scale="positive")
+    calibration_slope: Metric = described(
+        "calibration slope", "calibration", "1 is right; below 1 the logits are too extreme", scale="any"
+    )
+    calibration_intercept: Metric = described(
+        "calibration intercept", "calibration", "0 is right; below 0 the probabilities are too high", scale="any"
+    )
+    accuracy: Metric = described("accuracy", "decision", "decided rightly")
+    precision: Metric = described("precision", "decision", "of the flagged, truly positive")
+    recall: Metric = described("recall", "decision", "of the positives, flagged")
+    specificity: Metric = described("specificity", "decision", "of the negatives, passed")
+    fpr: Metric = described("FPR", "decision", "of the negatives, flagged")
+    f1: Metric = described("F1", "decision", "harmonic mean of precision and recall")
+    flag_rate: Metric = described("flag rate", "decision", "of all rows, flagged")
 
     @property
     def reliability(self) -> ReliabilityTable:
@@ -123,8 +121,15 @@ def evaluate(
     ece_convention: Convention = "top-label",
     n_bins: int | None = None,
     binning: Binning = "equal-width",
+    confidence: float | None = 0.95,
+    n_resamples: int | None = None,
+    seed: int = 0,
+    weights: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    prevalence: float | None = None,
+    per_day: float | None = None,
 ) -> Evaluation:
-    """Judge scores against labels; nothing undefined becomes a number.
+    """Judge scores against labels, and say how sure each number is; nothing undefined becomes a number.
 
     Ranking and log loss use logits where they are known, since float probabilities saturate and tie. The
     rows are sorted first, so that their order changes no bit of the result.
@@ -138,6 +143,14 @@ def evaluate(
     classes : names of (negative, positive).
     ece_convention, binning : of the metrics `ece` and `mce`, as for `reliability_table`.
     n_bins : bins of every calibration table; None takes each convention's default.
+    confidence : of the intervals, in (0, 1); None computes none.
+    n_resamples : of the bootstrap, ≥ 0; 0 leaves its intervals out, None takes 1,000, fewer beyond 100,000 rows.
+    seed : of all random numbers, ≥ 0.
+    weights : (n,), not negative, not all zero; every metric is then weighted, counts stay numbers of rows.
+    groups : (n,) codes; rows of one group (a conversation, a template) are not independent of each other, which
+        widens the intervals.
+    prevalence, per_day : share of positives in the traffic to come, and its size: both, or `prevalence` alone for
+        the precision; neither leaves `traffic` out.
 
     Raises
     ------
@@ -149,46 +162,91 @@ def evaluate(
     >>> evaluation = evaluate([0.9, 0.8, 0.3, 0.6], [1, 0, 0, 1], kind="prob")
     >>> evaluation.auc.value, evaluation.recall.value, evaluation.precision.value
     (0.75, 1.0, 0.6666666666666666)
+    >>> round(evaluation.recall.interval.lower, 2), evaluation.recall.interval.upper
+    (0.34, 1.0)
     """
-    s, y = _sorted_rows(scores, labels, kind)
+    rows = ScoredRows.checked(scores, labels, kind=kind, weights=weights, groups=groups)
+    rows = rows.reordered(rows.order())
     threshold = checks.real_number("threshold", threshold, minimum=0.0, maximum=1.0)
     if not isinstance(classes, tuple) or len(classes) != 2 or not all(isinstance(name, str) for name in classes):
         raise ValueError(f"classes must be a tuple of the two names (negative, positive), got {classes!r}")
-    p = sigmoid(s) if kind == "logit" else s
-    counts = confusion_counts(p, y, threshold=threshold)
+    confidence = None if confidence is None else checks.confidence_level(confidence)
     tables = tuple(
-        reliability_table(p, y, convention=convention, n_bins=n_bins, binning=binning)
+        reliability_table(rows.p, rows.y, convention=convention, n_bins=n_bins, binning=binning, weights=rows.weights)
         for convention in _conventions(ece_convention)
     )
-    positive_class = next(table for table in tables if table.convention == "positive-class")
-    ranking = _ranking(s, y, counts)
+    resampling = Resampling.planned(rows, n_resamples, seed)
+    return _judge(rows, tables, _Asked(threshold, classes, confidence, resampling, prevalence, per_day))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    threshold: float
+    classes: tuple[str, str]
+    confidence: float | None
+    resampling: Resampling
+    prevalence: float | None
+    per_day: float | None
+
+
+def _judge(rows: ScoredRows, tables: tuple[ReliabilityTable, ...], asked: _Asked) -> Evaluation:
+    counts = confusion_counts(rows.p, rows.y, threshold=asked.threshold)
+    positive = 0 if tables[0].convention == "positive-class" else 1
+    noise = noises(rows, tables, confidence=asked.confidence or 0.95, seed=asked.resampling.seed)
+    measures = prepared(rows, dict(zip(ECE_NAMES, (tables[0], tables[positive]), strict=True)))
+    weighed = {}
+    if rows.weights is not None:
+        weighed = dict(zip(measures.names, measures.measures(rows.weights).tolist(), strict=True))
+    values = {
+        "n": Metric(float(counts.n)),
+        **ranking_metrics(rows, counts, weighed),
+        **calibration_metrics(rows, tables[0], tables[positive], noise[0].ece_corrected, weighed),
+        **cox_metrics(rows, confidence=asked.confidence),
+        **rates_of_rows(rows, asked.threshold, confidence=asked.confidence),
+    }
+    if asked.confidence is not None:
+        by_table = dict(zip(ECE_NAMES, (noise[0], noise[positive]), strict=True))
+        values = with_intervals(
+            rows, values, measures, by_table, confidence=asked.confidence, resampling=asked.resampling
+        )
     return Evaluation(
-        classes=classes,
-        threshold=threshold,
+        classes=asked.classes,
+        threshold=asked.threshold,
         counts=counts,
         calibration=tables,
-        notes=_notes(s, p, kind, counts, positive_class) + _worse_than_chance(ranking["auc"]),
-        n=Metric(float(counts.n)),
-        prevalence=Metric(counts.positives / counts.n),
-        **ranking,
-        ece=Metric(tables[0].ece),
-        mce=Metric(tables[0].mce),
-        ece_positive_class=Metric(positive_class.ece),
-        brier=Metric(brier_score(p, y)),
-        log_loss=_log_loss(s, y, kind),
-        **_decision(counts),
+        noise=noise,
+        brier_parts=brier_parts(rows.p, rows.y, tables[positive], weights=rows.weights),
+        reliability_intervals=bin_intervals(rows, tables[positive], confidence=asked.confidence),
+        recall_by_fpr=recall_by_fpr(rows, values["auc"]),
+        best_f1_threshold=(
+            None if values["best_f1"].value is None else best_f1(rows.p, rows.y, weights=rows.weights).threshold
+        ),
+        confidence=asked.confidence,
+        resampling=asked.resampling if asked.confidence is not None and asked.resampling.n_resamples else None,
+        weighted=rows.weights is not None,
+        traffic=_traffic(rows, counts, asked),
+        notes=_notes(rows, counts, tables[positive], values["auc"]),
+        **values,
     )
 
 
-def _sorted_rows(scores: ArrayLike, labels: ArrayLike, kind: ScoreKind) -> tuple[FloatArray, IntArray]:
-    if kind not in get_args(ScoreKind):
-        raise ValueError(f"kind must be one of {', '.join(get_args(ScoreKind))}, got {kind!r}")
-    s = checks.probabilities("scores", scores) if kind == "prob" else checks.finite_array("scores", scores, ndim=1)
-    y = checks.binary_labels(labels, n=s.shape[0])
-    if not s.size:
-        raise ValueError("scores must hold at least one row")
-    order = np.lexsort((y, s))
-    return s[order], y[order]
+def _traffic(rows: ScoredRows, counts: ConfusionCounts, asked: _Asked) -> Traffic | None:
+    if asked.prevalence is None:
+        return None
+    flagged = rows.p >= asked.threshold
+    found = rates_of_rows(rows, asked.threshold, confidence=None)
+    positives, negatives = float(counts.positives), float(counts.negatives)
+    if not rows.independent:
+        positives, negatives = (rows.effective_size(flagged, rows.y == label) for label in (1, 0))
+    return traffic_of_rates(
+        found["recall"].value,
+        found["fpr"].value,
+        positives=positives,
+        negatives=negatives,
+        prevalence=asked.prevalence,
+        per_day=asked.per_day,
+        confidence=asked.confidence,
+    )
 
 
 def _conventions(chosen: Convention) -> tuple[Convention, Convention]:
@@ -196,70 +254,25 @@ def _conventions(chosen: Convention) -> tuple[Convention, Convention]:
     return (chosen, "top-label" if chosen == "positive-class" else "positive-class")
 
 
-def _ranking(s: FloatArray, y: IntArray, counts: ConfusionCounts) -> dict[str, Metric]:
-    if not counts.positives:
-        reason = "no row is positive"
-        return {"auc": Metric(None, reason), "ap": Metric(None, reason)}
-    if not counts.negatives:
-        return {
-            "auc": Metric(None, "every row is positive"),
-            "ap": Metric(None, "every row is positive, so it is 1 whatever the scores"),
-        }
-    return {"auc": Metric(roc_auc(s, y)), "ap": Metric(average_precision(s, y))}
-
-
-def _worse_than_chance(auc: Metric) -> tuple[str, ...]:
-    if auc.value is None or auc.value >= 0.5:
-        return ()
-    return ("the scores rank worse than chance (AUC below 0.5): is the positive class the right one?",)
-
-
-def _log_loss(s: FloatArray, y: IntArray, kind: ScoreKind) -> Metric:
-    if kind == "logit":
-        return Metric(log_loss_from_logits(s, y))
-    loss = log_loss(s, y)
-    if math.isfinite(loss):
-        return Metric(loss)
-    impossible = int(np.count_nonzero(np.where(y == 1, s == 0, s == 1)))
-    return Metric(math.inf, f"the true class was given probability 0 in {impossible} {_rows(impossible)}")
-
-
-def _decision(counts: ConfusionCounts) -> dict[str, Metric]:
-    undefined = {
-        "precision": "nothing is flagged",
-        "recall": "no row is positive",
-        "specificity": "no row is negative",
-        "fpr": "no row is negative",
-        "f1": "no row is positive and nothing is flagged",
-    }
-    names = ("accuracy", "precision", "recall", "specificity", "fpr", "f1")
-    values = {name: getattr(counts, name) for name in names}
-    return {name: Metric(value, undefined[name] if value is None else "") for name, value in values.items()}
-
-
-def _notes(
-    s: FloatArray, p: FloatArray, kind: ScoreKind, counts: ConfusionCounts, table: ReliabilityTable
-) -> tuple[str, ...]:
+def _notes(rows: ScoredRows, counts: ConfusionCounts, table: ReliabilityTable, auc: Metric) -> tuple[str, ...]:
     """Return what would otherwise be misread; each is decided by the numbers alone."""
     notes = []
-    if kind == "logit":
-        lost = np.unique(s).size - np.unique(p).size
+    if rows.kind == "logit":
+        lost = np.unique(rows.s).size - np.unique(rows.p).size
         if lost:
             notes.append(
                 f"{lost} distinct logits share a probability with another (float saturation); "
                 "the ranking metrics use the logits"
             )
-        if s[0] >= 0 and s[-1] <= 1:
+        if rows.s[0] >= 0 and rows.s[-1] <= 1:
             notes.append("all logits lie between 0 and 1: are they probabilities?")
-    if table.binning == "equal-width" and np.count_nonzero(table.counts) == 1 and np.unique(p).size > 1:
+    if table.binning == "equal-width" and np.count_nonzero(table.counts) == 1 and np.unique(rows.p).size > 1:
         notes.append(
             "all probabilities fall into one bin, where ECE only compares their mean with the prevalence; "
             "--binning equal-mass divides them"
         )
+    if auc.value is not None and auc.value < 0.5:
+        notes.append("the scores rank worse than chance (AUC below 0.5): is the positive class the right one?")
     if counts.flagged == counts.n:
         notes.append("every row is flagged at this threshold")
     return tuple(notes)
-
-
-def _rows(count: int) -> str:
-    return "row" if count == 1 else "rows"

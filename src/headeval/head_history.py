@@ -79,11 +79,24 @@ def fit_history(rows: RowsUsed, story: LogisticFit, *, l2: float, weight: str | 
 
 
 def calibration_history(
-    before: Mapping[str, Any], rows: RowsUsed, scaling: Scaling, changes: DecisionChanges
+    before: Mapping[str, Any],
+    rows: RowsUsed,
+    scaling: Scaling,
+    changes: DecisionChanges,
+    *,
+    thresholds: tuple[float, float] | None = None,
 ) -> dict[str, Any]:
     """Return the `metrics` of a calibrated head: the history so far and one more calibration.
 
     The held-out evaluation of the fit describes the uncalibrated head, so its key then says so.
+
+    Parameters
+    ----------
+    before : the `metrics` of the head.
+    rows : the rows of the calibration.
+    scaling : what it found.
+    changes : decisions that it changes on these rows.
+    thresholds : of the head before and after; None where the threshold was not carried along.
     """
     history = dict(before)
     if "evaluation" in history:
@@ -100,6 +113,7 @@ def calibration_history(
         "log_loss_after": scaling.log_loss_after,
         "newly_flagged": changes.newly_flagged,
         "no_longer_flagged": changes.no_longer_flagged,
+        **dict(zip(("threshold_before", "threshold_after"), thresholds or (), strict=False)),
     }
     history["calibrations"] = [*(earlier if isinstance(earlier, list) else []), this]
     return history

@@ -4,12 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headeval.certifying.claims import ClaimCheck
+from headeval.comparison import Comparison
+from headeval.core.calibration import ReliabilityTable
 from headeval.core.newton import LogisticFit
 from headeval.core.scaling import Scaling
 from headeval.core.thresholds import DecisionChanges
+from headeval.curves import Curves
+from headeval.drift import Drift, Leakage
 from headeval.evaluation import Evaluation
 from headeval.head_history import RowsSeen
-from headeval.requirements import Decision, Verdict
+from headeval.requirements import Decision, EachDecision, Verdict
+
+FEW_ROWS = 30
+FEW_OF_A_CLASS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +27,21 @@ class Slice:
     Attributes
     ----------
     column, value : text from the table.
+    evaluation : of these rows.
+    shortfall : how far the slice falls below the whole in its worst of AUC, recall and FPR; None where it has none of
+        them, negative where it is better in all.
+    worst : the name of that metric, empty without.
+    below : whether the interval of one of them lies wholly on the bad side of the whole's value.
+    small : whether it has too few rows to say much.
     """
 
     column: str
     value: str
     evaluation: Evaluation
+    shortfall: float | None = None
+    worst: str = ""
+    below: bool = False
+    small: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +55,12 @@ class Report:
     seen : how many of the rows made the head, where that is known; when most did, `how` is shown as a caution.
     decisions : one a requirement, in the order asked.
     notes : sentences a reader must not miss, beside those of the evaluation.
+    each : one a requirement that every slice had to meet.
+    comparison : with a baseline on the same rows.
+    drift : against the rows of a reference file.
+    claim : what the head says its threshold keeps, tested on these rows.
+    curves : what is drawn; only where something is.
+    before : the reliability before the head's last calibration.
     """
 
     provenance: Mapping[str, Any]
@@ -46,6 +70,12 @@ class Report:
     decisions: tuple[Decision, ...] = ()
     notes: tuple[str, ...] = ()
     seen: RowsSeen | None = None
+    each: tuple[EachDecision, ...] = ()
+    comparison: Comparison | None = None
+    drift: Drift | None = None
+    claim: ClaimCheck | None = None
+    curves: Curves | None = None
+    before: ReliabilityTable | None = None
 
     @property
     def in_sample(self) -> str | None:
@@ -55,7 +85,12 @@ class Report:
     @property
     def passed(self) -> bool:
         """Whether every requirement was met; true when none was made."""
-        return all(decision.verdict is Verdict.MET for decision in self.decisions)
+        return all(verdict is Verdict.MET for verdict in self.verdicts)
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """How each requirement came out, those of every slice last."""
+        return (*(decision.verdict for decision in self.decisions), *(decision.verdict for decision in self.each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +103,7 @@ class HeldOut:
     evaluation : None where it was skipped.
     n_folds, fold_seed : of an out-of-fold evaluation, whose rows are those of the fit; 0 and None for other rows.
     seen : how many of other rows the fit has seen after all; when most, `how` is shown as a caution.
+    leakage : which of other rows are, or nearly are, rows of the fit.
     """
 
     how: str
@@ -75,6 +111,7 @@ class HeldOut:
     n_folds: int = 0
     fold_seed: int | None = None
     seen: RowsSeen | None = None
+    leakage: Leakage | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,21 @@
-"""Requirements such as `auc>=0.95`: parsed once, decided against an Evaluation, never passed by accident."""
+"""Requirements held against what was measured: met, not met or undecided, and never passed by accident."""
 
-import difflib
 import math
 import operator
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
+from headeval.comparison import Comparison
+from headeval.core.intervals import Interval
 from headeval.errors import UsageError
-from headeval.evaluation import METRICS, Evaluation
+from headeval.evaluation import Evaluation
+from headeval.metric import Metric
 from headeval.printable import quoted
+from headeval.requirement_parsing import Requirement as Requirement
+from headeval.requirement_parsing import needs_baseline
+from headeval.requirement_parsing import parse_requirement as parse_requirement
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -18,9 +23,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_FORM = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]*)\s*(>=|<=|>|<)\s*(\S+)\s*")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_PER_CENT = re.compile(r"[0-9]+(\.[0-9]+)?%")
+_DIGITS, _MOST_DIGITS = 4, 17
 
 
 class Verdict(Enum):
@@ -32,78 +35,91 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
-    """A bound on one metric, in the form METRIC OPERATOR NUMBER.
-
-    Attributes
-    ----------
-    metric : a name in `evaluation.METRICS`.
-    comparison : one of >=, <=, >, <.
-    bound : finite.
-    """
-
-    metric: str
-    comparison: str
-    bound: float
-
-    def __str__(self) -> str:
-        return f"{self.metric}{self.comparison}{self.bound!r}"
-
-
-@dataclass(frozen=True, slots=True)
 class Decision:
     """A requirement beside what was measured.
 
     Attributes
     ----------
-    value : the metric, None where undefined.
-    reason : why it could not be decided, else empty.
+    value : the number held against the bound: the metric, or an end of its interval; None where there is none.
+    reason : why it is undecided, or what the interval says; else empty.
+    interval : the one whose end was held against the bound; beside a plain metric the one that is shown.
+    measured : the metric itself, or its difference to the baseline; None where undefined.
     """
 
     requirement: Requirement
     value: float | None
     verdict: Verdict
     reason: str = ""
+    interval: Interval | None = None
+    measured: float | None = None
 
 
-def parse_requirement(text: str) -> Requirement:
-    """Read `METRIC>=NUMBER` (or <=, >, <).
+@dataclass(frozen=True, slots=True)
+class EachDecision:
+    """A requirement held against every slice.
+
+    Attributes
+    ----------
+    judged : slices that were held against it.
+    failing : column, value and decision of the slices that do not meet it.
+    skipped : column, value and reason of the slices that were not judged.
+    reason : why it is undecided when no slice could be judged, else empty.
+    """
+
+    requirement: Requirement
+    verdict: Verdict
+    judged: int
+    failing: tuple[tuple[str, str, Decision], ...]
+    skipped: tuple[tuple[str, str, str], ...]
+
+    @property
+    def reason(self) -> str:
+        """Why nothing could be decided."""
+        return "" if self.judged else "no slice could be judged"
+
+
+class Part(Protocol):
+    """A slice: the rows with one value in a column."""
+
+    @property
+    def column(self) -> str:
+        """Text from the table."""
+
+    @property
+    def value(self) -> str:
+        """Text from the table."""
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """Of the rows of the slice."""
+
+
+def decide(requirement: Requirement, evaluation: Evaluation, comparison: Comparison | None = None) -> Decision:
+    """Hold the evaluation, or its difference to the baseline, against the requirement.
+
+    A plain metric is met or not met; where it is undefined, the requirement is undecided. Ends of an interval come
+    from the exact interval where the metric has one. For an interval from L to U and the number b, with >= and <=
+    standing for > and < as well:
+
+    ==============  =======  ==========  ===========  =======================================================
+    requirement     met      not met     undecided    what it asks
+    ==============  =======  ==========  ===========  =======================================================
+    `m.lower >= b`  L >= b   U < b       L < b <= U   the data show that m is at least b
+    `m.upper <= b`  U <= b   L > b       L <= b < U   the data show that m is at most b
+    `m.upper >= b`  U >= b   U < b       never        the data do not rule out b; few rows meet it easily
+    `m.lower <= b`  L <= b   L > b       never        the data do not rule out b; few rows meet it easily
+    ==============  =======  ==========  ===========  =======================================================
+
+    In the first two rows the metric itself has to meet the bound too. Nothing infinite meets a bound.
+
+    Parameters
+    ----------
+    comparison : with the baseline; only needed for differences.
 
     Raises
     ------
     UsageError
-        When the text is not of that form, or the metric is not known.
-
-    Examples
-    --------
-    >>> parse_requirement("auc >= 0.95")
-    Requirement(metric='auc', comparison='>=', bound=0.95)
-    """
-    match = _FORM.fullmatch(text)
-    if not match:
-        quotes = "; put it in quotes, or the shell takes > and < for itself" if text.strip() in METRICS else ""
-        raise UsageError(
-            f"--require {quoted(text)} is not METRIC>=NUMBER (or <=, >, <), for example 'auc>=0.95'{quotes}"
-        )
-    metric, comparison, number = match.groups()
-    if metric not in METRICS:
-        close = difflib.get_close_matches(metric.lower().replace("-", "_"), METRICS, n=1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
-        raise UsageError(
-            f"--require {quoted(text)}: unknown metric {quoted(metric)}{hint}; known: {', '.join(METRICS)}"
-        )
-    bound = float(number) if _NUMBER.fullmatch(number) else math.nan
-    if not math.isfinite(bound):
-        hint = f"; {number} is {float(number[:-1]) / 100:g}" if _PER_CENT.fullmatch(number) else ""
-        raise UsageError(f"--require {quoted(text)}: {quoted(number)} is not a finite number{hint}")
-    if METRICS[metric].is_share and (bound > 1 if comparison[0] == "<" else bound < 0):
-        # A gate that nothing can fail is a slip of the pen, most often 5 for 5 %.
-        raise UsageError(f"--require {quoted(text)} is always met: {metric} lies between 0 and 1 (5 % is 0.05)")
-    return Requirement(metric, comparison, bound)
-
-
-def decide(requirement: Requirement, evaluation: Evaluation) -> Decision:
-    """Hold the evaluation against the requirement; an undefined metric is undecided, which does not pass.
+        For a difference without a comparison.
 
     Examples
     --------
@@ -111,10 +127,110 @@ def decide(requirement: Requirement, evaluation: Evaluation) -> Decision:
     >>> evaluation = evaluate([0.9, 0.2], [1, 0], kind="prob")
     >>> decide(parse_requirement("auc>=0.95"), evaluation).verdict
     <Verdict.MET: 'met'>
+    >>> decide(parse_requirement("auc.lower>=0.95"), evaluation).verdict
+    <Verdict.UNDECIDED: 'undecided'>
     """
-    metric = getattr(evaluation, requirement.metric)
+    metric = _measured(requirement, evaluation, comparison)
     if metric.value is None or math.isnan(metric.value):
         return Decision(requirement, None, Verdict.UNDECIDED, metric.reason or "undefined")
+    if requirement.part == "value":
+        verdict = Verdict.MET if _holds(requirement, metric.value) else Verdict.NOT_MET
+        return Decision(requirement, metric.value, verdict, metric.reason, metric.interval, metric.value)
+    interval = metric.bounds
+    if interval is None or math.isnan(interval.lower) or math.isnan(interval.upper):
+        reason = "intervals were not asked for" if evaluation.confidence is None else "it has no interval here"
+        return Decision(requirement, None, Verdict.UNDECIDED, reason, None, metric.value)
+    verdict, reason = _held_against(requirement, metric.value, interval)
+    value = interval.lower if requirement.part == "lower" else interval.upper
+    return Decision(requirement, value, verdict, metric.reason or reason, interval, metric.value)
+
+
+def decide_each(requirements: Iterable[Requirement], slices: Sequence[Part], min_rows: int) -> tuple[EachDecision, ...]:
+    """Hold every requirement against every slice; it is met when every slice that can be judged meets it.
+
+    Not judged are slices of fewer than `min_rows` rows, unless `n` itself is required, and slices in which the
+    metric is undefined: where no row is positive there is no recall that could be too low. When no slice can be
+    judged, the requirement is undecided. One slice that fails makes it not met, whatever else is undecided.
+
+    Examples
+    --------
+    >>> from collections import namedtuple
+    >>> from headeval.evaluation import evaluate
+    >>> part = namedtuple("part", "column value evaluation")
+    >>> slices = [part("language", "de", evaluate([0.9, 0.2], [1, 0], kind="prob"))]
+    >>> [decision.verdict.value for decision in decide_each([parse_requirement("recall>=0.9")], slices, 2)]
+    ['met']
+    >>> [decision.skipped for decision in decide_each([parse_requirement("recall>=0.9")], slices, 30)]
+    [(('language', 'de', 'fewer than 30 rows'),)]
+    """
+    return tuple(_decide_slices(requirement, slices, min_rows) for requirement in requirements)
+
+
+def _decide_slices(requirement: Requirement, slices: Sequence[Part], min_rows: int) -> EachDecision:
+    judged: list[tuple[str, str, Decision]] = []
+    skipped: list[tuple[str, str, str]] = []
+    for part in slices:
+        decision = decide(requirement, part.evaluation)
+        if part.evaluation.counts.n < min_rows and requirement.metric != "n":
+            skipped.append((part.column, part.value, f"fewer than {min_rows:,} rows"))
+        elif decision.measured is None:
+            skipped.append((part.column, part.value, decision.reason))
+        else:
+            judged.append((part.column, part.value, decision))
+    failing = tuple(entry for entry in judged if entry[2].verdict is not Verdict.MET)
+    return EachDecision(requirement, _worst(judged), len(judged), failing, tuple(skipped))
+
+
+def _worst(judged: Iterable[tuple[str, str, Decision]]) -> Verdict:
+    verdicts = {decision.verdict for _, _, decision in judged}
+    if Verdict.NOT_MET in verdicts:
+        return Verdict.NOT_MET
+    return Verdict.MET if verdicts == {Verdict.MET} else Verdict.UNDECIDED
+
+
+def _measured(requirement: Requirement, evaluation: Evaluation, comparison: Comparison | None) -> Metric:
+    metric: Metric = getattr(evaluation, requirement.metric)
+    if not requirement.difference:
+        return metric
+    if comparison is None:
+        raise UsageError(needs_baseline(f"--require {quoted(requirement)}"))
+    difference = comparison.differences.get(requirement.metric)
+    if difference is not None:
+        return Metric(difference.value, interval=difference.interval)
+    of_baseline: Metric = getattr(comparison.baseline, requirement.metric)
+    return Metric(None, metric.reason or of_baseline.reason or "it is not compared with the baseline")
+
+
+def _holds(requirement: Requirement, value: float) -> bool:
     # An infinite log loss is no measurement that a bound could be held against, from whichever side.
-    met = math.isfinite(metric.value) and _OPERATORS[requirement.comparison](metric.value, requirement.bound)
-    return Decision(requirement, metric.value, Verdict.MET if met else Verdict.NOT_MET, metric.reason)
+    return math.isfinite(value) and _OPERATORS[requirement.comparison](value, requirement.bound)
+
+
+def _held_against(requirement: Requirement, measured: float, interval: Interval) -> tuple[Verdict, str]:
+    """Return the verdict on an end of the interval, and what there is to say of it."""
+    lower, upper = interval.lower, interval.upper
+    used, opposite = (lower, upper) if requirement.part == "lower" else (upper, lower)
+    asks_proof = (requirement.part == "lower") == (requirement.comparison[0] == ">")
+    told = f"{_told(lower, requirement.bound)} to {_told(upper, requirement.bound)} ({interval.method})"
+    if not math.isfinite(measured):
+        return Verdict.NOT_MET, "infinite"
+    if _holds(requirement, used):
+        if asks_proof and not _holds(requirement, measured):  # which no interval around the value can show
+            return Verdict.UNDECIDED, f"the measured value lies outside its interval, {told}"
+        return Verdict.MET, ""
+    if lower <= requirement.bound <= upper and _OPERATORS[requirement.comparison](opposite, requirement.bound):
+        return Verdict.UNDECIDED, f"too few rows: the interval {told} holds the bound"
+    if _OPERATORS[requirement.comparison](used, requirement.bound):
+        return Verdict.NOT_MET, "infinite"
+    return Verdict.NOT_MET, f"the whole interval {told} fails it"
+
+
+def _told(end: float, bound: float) -> str:
+    """An end with as many decimals as show on which side of the bound it lies, and that it is neither 0 nor 1."""
+    if not math.isfinite(end):
+        return "∞" if end > 0 else "-∞"
+    for digits in range(_DIGITS, _MOST_DIGITS + 1):
+        text = f"{end:.{digits}f}"
+        if all((float(text) > at, float(text) < at) == (end > at, end < at) for at in (bound, 0.0, 1.0)):
+            return text
+    return repr(end)

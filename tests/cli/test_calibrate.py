@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy.optimize import minimize, minimize_scalar
+
+from headeval.files.heads import read_head, write_head
 
 Headeval = Callable[..., Any]
 
@@ -63,11 +66,12 @@ def test_temperature_of_a_head_is_the_minimiser_and_divides_weights_and_intercep
     assert "in-sample" in outcome.out
 
 
-def test_platt_of_a_head_is_the_minimiser_and_counts_changed_decisions(
+def test_platt_of_a_head_is_the_minimiser_and_carries_the_threshold_along(
     headeval: Headeval, fitted: Path, make_table: Callable[..., Path], tmp_path: Path
 ) -> None:
     data = make_table("calibration.parquet", n=200, seed=7)
-    assert headeval("calibrate", data, "--head", fitted, "--method", "platt", "-o", "platt.json").code == 0
+    outcome = headeval("calibrate", data, "--head", fitted, "--method", "platt", "-o", "platt.json")
+    assert outcome.code == 0, outcome.err
     before, after = (
         json.loads((tmp_path / name).read_text(encoding="utf-8")) for name in ("linear-head.json", "platt.json")
     )
@@ -80,8 +84,13 @@ def test_platt_of_a_head_is_the_minimiser_and_counts_changed_decisions(
     a, c = minimize(lambda v: loss(v[0] * z + v[1], y), [1.0, 0.0], method="Nelder-Mead", options=tight).x
     np.testing.assert_allclose(u @ np.array(after["W"][1]) + after["b"][1], a * z + c, atol=1e-5)
     record = after["metrics"]["calibrations"][0]
-    was, now = z >= 0, a * z + c >= 0
-    assert (record["newly_flagged"], record["no_longer_flagged"]) == ((now & ~was).sum(), (was & ~now).sum())
+    assert (record["newly_flagged"], record["no_longer_flagged"]) == (0, 0)
+    assert after["threshold"] == pytest.approx(1 / (1 + math.exp(-c)), abs=1e-5)  # what 0.5 has become
+    assert (record["threshold_before"], record["threshold_after"]) == (0.5, after["threshold"])
+    was = z >= 0
+    now = 1 / (1 + np.exp(-(u @ np.array(after["W"][1]) + after["b"][1]))) >= after["threshold"]
+    np.testing.assert_array_equal(was, now)
+    assert f"0.5 → {after['threshold']!r}, so that the decisions stay" in " ".join(outcome.out.split())
 
 
 def test_calibrating_twice_keeps_both_in_the_history(
@@ -115,7 +124,11 @@ def test_a_score_file_gets_calibrated_columns_beside_its_own(
         assert p.mean() == pytest.approx(y.mean(), abs=1e-9)
     else:
         assert intercept == pytest.approx(0, abs=1e-9)
-    np.testing.assert_array_equal(table["calibrated_prob"].to_numpy() >= 0.5, table["calibrated_flagged"].to_numpy())
+    # The threshold has moved along: what was flagged at 0.5 is flagged still.
+    np.testing.assert_array_equal(table["calibrated_flagged"].to_numpy(), z >= 0)
+    threshold = json.loads(table.schema.metadata[b"headeval_scores"])[0]["threshold"]
+    assert threshold == pytest.approx(1 / (1 + math.exp(-intercept)), abs=1e-9)
+    np.testing.assert_array_equal(p >= threshold, z >= 0)
 
 
 def test_a_sharpened_score_comes_back_with_temperature_near_three(headeval: Headeval, tmp_path: Path) -> None:
@@ -225,11 +238,46 @@ def test_the_infinity_of_no_logit_never_reaches_a_file(headeval: Headeval, tmp_p
     assert all(math.isfinite(value) for value in values)
 
 
-def test_newly_flagged_and_no_longer_flagged_are_not_confused(headeval: Headeval, tmp_path: Path) -> None:
-    # Negatives sit far below 0 and positives just below it: the intercept lifts positives over the threshold.
+def test_no_decision_changes_where_an_intercept_lifts_most_rows_over_a_half(headeval: Headeval, tmp_path: Path) -> None:
+    # Negatives sit far below 0 and positives just below it: nothing is flagged at 0.5, and nothing is afterwards.
     z = [-5.0, -4.0, -3.0, -1.2, -1.0, -0.8, -0.6, -0.4]
     pq.write_table(pa.table({"z": z, "label": [0, 0, 1, 0, 1, 1, 1, 1]}), tmp_path / "s.parquet")
     out = headeval("calibrate", "s.parquet", "--logit", "z", "--method", "platt").out
-    flags = pq.read_table(tmp_path / "s-calibrated.parquet")["calibrated_flagged"].to_pylist()
-    assert f"({sum(flags)} newly flagged, 0 no longer)" in out
-    assert sum(flags) > 0
+    table = pq.read_table(tmp_path / "s-calibrated.parquet")
+    assert max(table["calibrated_prob"].to_pylist()) > 0.5
+    assert sum(table["calibrated_flagged"].to_pylist()) == 0
+    assert "decisions changed: 0" in out
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0])
+def test_a_threshold_that_flags_all_or_nothing_stays(
+    headeval: Headeval, make_table: Callable[..., Path], tmp_path: Path, threshold: float
+) -> None:
+    assert headeval("fit", make_table(), "--threshold", threshold, "-q").code == 0
+    data = make_table("calibration.parquet", n=200, seed=7)
+    outcome = headeval("calibrate", data, "--head", "linear-head.json", "--method", "platt")
+    assert outcome.code == 0, outcome.err
+    after = json.loads((tmp_path / "linear-head-calibrated.json").read_text(encoding="utf-8"))
+    assert after["threshold"] == threshold
+    assert f"{threshold:g} stays" in outcome.out
+
+
+def test_before_and_after_are_judged_each_at_its_own_threshold(headeval: Headeval, tmp_path: Path) -> None:
+    scores_table(tmp_path / "scores.parquet")
+    out = headeval("calibrate", "scores.parquet", "--logit", "z", "--method", "platt").out
+    for measure in ("accuracy at the threshold", "recall at the threshold", "FPR at the threshold"):
+        before, after = next(line for line in out.splitlines() if measure in line).split()[-2:]
+        assert before == after
+
+
+@pytest.mark.parametrize("row", range(8))
+def test_a_row_that_stands_exactly_at_the_threshold_stays_flagged(
+    headeval: Headeval, fitted: Path, make_table: Callable[..., Path], tmp_path: Path, row: int
+) -> None:
+    """The calibrated head rounds otherwise than the scaled logits do; the threshold is fitted to what the head says."""
+    data = make_table("calibration.parquet", n=60, seed=7)
+    head, e = read_head(fitted), np.array(pq.read_table(data)["embedding"].to_pylist(), dtype=np.float32)
+    edge = replace(head, threshold=float(head.probs(e)[row]))
+    write_head(edge, tmp_path / "edge.json")
+    assert headeval("calibrate", data, "--head", "edge.json", "--method", "platt").code == 0
+    np.testing.assert_array_equal(read_head(tmp_path / "edge-calibrated.json").flagged(e), edge.flagged(e))

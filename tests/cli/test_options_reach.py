@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
+from scipy.stats import binomtest, ks_2samp
 from sklearn import metrics as sk
 from sklearn.linear_model import LogisticRegression
 
@@ -66,8 +67,8 @@ def read(path: Path) -> Any:
 
 
 def shown(title: str, out: str) -> list[float]:
-    """The numbers in the row of a table that begins with `title`."""
-    (line,) = re.findall(rf"^ +{title} +(.*)$", out, flags=re.MULTILINE)
+    """The numbers in the row of a table that begins with `title`, less those in brackets."""
+    (line,) = re.findall(rf"^ +{title} {{2,}}(.*)$", re.sub(r"\[.*?\]", "", out), flags=re.MULTILINE)
     return [float(text) for text in re.findall(r"(?<![\d/.])\d+\.\d+", line)]
 
 
@@ -101,7 +102,7 @@ def test_the_threshold_of_a_fit_judges_its_out_of_fold_rows(
     assert shown("FPR", out) == [pytest.approx(expected["fpr"], abs=SHOWN)]
 
 
-def test_a_calibration_is_judged_at_the_threshold_of_its_head(
+def test_a_calibration_is_judged_before_and_after_at_the_threshold_of_each_head(
     headeval: Headeval, make_table: MakeTable, tmp_path: Path
 ) -> None:
     train, data = make_table(), make_table("calibration.parquet", n=200, seed=7)
@@ -114,17 +115,15 @@ def test_a_calibration_is_judged_at_the_threshold_of_its_head(
         return float(np.mean(np.logaddexp(0, np.where(y, -slope * z, slope * z))))
 
     slope = minimize_scalar(loss, bounds=(0.01, 20), method="bounded", options={"xatol": 1e-10}).x
-    before, after = sigmoid(z), sigmoid(slope * z)
+    moved = float(sigmoid(np.array(slope * np.log(0.3 / 0.7))))
+    assert abs(moved - 0.3) > 0.01
+    assert read(tmp_path / "linear-head-calibrated.json")["threshold"] == pytest.approx(moved, abs=1e-6)
     for title, name in (("recall", "recall"), ("FPR", "fpr")):
-        expected = [rates(y, p, 0.3)[name] for p in (before, after)]
-        assert shown(f"{title} at 0.3", out) == pytest.approx(expected, abs=SHOWN)
-        assert expected != pytest.approx([rates(y, p, 0.5)[name] for p in (before, after)], abs=2 * SHOWN)
-    newly = int(((after >= 0.3) & (before < 0.3)).sum())
-    no_longer = int(((after < 0.3) & (before >= 0.3)).sum())
-    assert newly + no_longer > 0  # at 0.5 a temperature changes none
-    assert f"decisions changed: {newly + no_longer} ({newly} newly flagged, {no_longer} no longer)" in out
-    record = read(tmp_path / "linear-head-calibrated.json")["metrics"]["calibrations"][0]
-    assert (record["newly_flagged"], record["no_longer_flagged"]) == (newly, no_longer)
+        expected = rates(y, sigmoid(z), 0.3)[name]
+        assert shown(f"{title} at the threshold", out) == pytest.approx([expected, expected], abs=SHOWN)
+        assert expected != pytest.approx(rates(y, sigmoid(z), 0.5)[name], abs=2 * SHOWN)
+        assert expected != pytest.approx(rates(y, sigmoid(slope * z), 0.3)[name], abs=2 * SHOWN)
+    assert "decisions changed: 0 (0 newly flagged, 0 no longer)" in out
 
 
 def test_weights_count_in_the_fit_of_every_fold(headeval: Headeval, make_table: MakeTable, tmp_path: Path) -> None:
@@ -163,7 +162,7 @@ def test_slices_are_measured_as_the_whole_is(headeval: Headeval, tmp_path: Path)
     pq.write_table(pa.table({"p": p, "label": y, "team": team.tolist()}), tmp_path / "s.parquet")
     options = ("--by", "team", "--bins", 7, "--ece-convention", "positive-class", "--binning", "equal-mass")
     found = report(headeval, "s.parquet", "--prob", "p", *options)
-    assert [part["value"] for part in found["slices"]] == ["blue", "red"]
+    assert {part["value"] for part in found["slices"]} == {"blue", "red"}
     for part in found["slices"]:
         rows = np.flatnonzero(team == part["value"])
         first, beside = part["calibration"]
@@ -455,3 +454,222 @@ def test_a_score_file_that_was_cut_since_is_not_believed(
     pq.write_table(cut, tmp_path / "cut.parquet")
     assert report_json(headeval, "scores.parquet")["rows_seen"]["n"] == 120
     assert report_json(headeval, "cut.parquet")["rows_seen"] is None
+
+
+# --- the options of `report` on how sure its numbers are, and on what stands beside them
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> tuple[Path, Floats, Floats, Flags]:
+    """240 rows with the logits of two classifiers, weights, groups of two, names and two places."""
+    rng = np.random.default_rng(21)
+    z = rng.normal(size=240) * 2
+    y = rng.random(240) < sigmoid(z)
+    old = z + rng.normal(size=240)
+    columns = {
+        "z": z,
+        "old": old,
+        "old_p": sigmoid(old),
+        "label": y.astype(int),
+        "w": rng.uniform(0.1, 3, 240),
+        "pair": np.arange(240) // 2,
+        "place": ["here", "there", "there"] * 80,
+        "name": [f"row {i}" for i in range(240)],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "judged.parquet")
+    return tmp_path / "judged.parquet", z, old, y
+
+
+Judged = tuple[Path, Floats, Floats, Flags]
+
+
+def ends(interval: dict[str, float]) -> tuple[float, float]:
+    return interval["lower"], interval["upper"]
+
+
+def test_the_confidence_is_that_of_every_interval(headeval: Headeval, judged: Judged) -> None:
+    data, z, _, y = judged
+    options = ("--logit", "z", "--baseline-logit", "old", "--prevalence", 0.1)
+    wide = report(headeval, data, *options)
+    found = report(headeval, data, *options, "--confidence", 0.6)
+    hits, n = int((y & (z >= 0)).sum()), int(y.sum())
+    for key, method in (("intervals", "wilson"), ("guarantees", "exact")):
+        expected = binomtest(hits, n).proportion_ci(0.6, method=method)
+        assert ends(found[key]["recall"]) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    for part in (found, found["comparison"]["baseline_evaluation"]):
+        assert part["confidence"] == 0.6
+    assert wide["confidence"] == 0.95
+    pairs = [(found["intervals"][name], wide["intervals"][name]) for name in wide["intervals"]]
+    pairs += [(found["traffic"]["precision"]["interval"], wide["traffic"]["precision"]["interval"])]
+    differences = [part["comparison"]["differences"] for part in (found, wide)]
+    pairs += [(differences[0][name]["interval"], differences[1][name]["interval"]) for name in differences[1]]
+    for narrow, broad in pairs:
+        assert narrow["upper"] - narrow["lower"] < broad["upper"] - broad["lower"]
+    assert "60 % interval" in headeval("report", data, *options, "--confidence", 0.6).out
+
+
+def test_resamples_and_seed_draw_the_bootstrap(headeval: Headeval, judged: Judged) -> None:
+    def drawn(*options: object) -> Any:
+        return report(headeval, judged[0], "--logit", "z", "--baseline-logit", "old", *options)
+
+    assert drawn()["resampling"] == {"n_resamples": 1000, "seed": 0, "grouped": False}
+    first, again, other = drawn("--resamples", 50), drawn("--resamples", 50), drawn("--resamples", 50, "--seed", 7)
+    assert first == again
+    for part in (other, other["comparison"]["baseline_evaluation"]):
+        assert part["resampling"] == {"n_resamples": 50, "seed": 7, "grouped": False}
+    assert first["metrics"] == {**other["metrics"], "ece_corrected": first["metrics"]["ece_corrected"]}
+    for pick in (
+        lambda part: part["intervals"]["ap"],
+        lambda part: part["intervals"]["ece"],
+        lambda part: part["comparison"]["differences"]["brier"]["interval"],
+        lambda part: part["calibration"][0]["ece_if_calibrated"],
+    ):
+        assert pick(first) != pick(other)
+    none = drawn("--resamples", 0)
+    assert none["resampling"] is None
+    assert "ap" not in none["intervals"]
+    assert none["comparison"]["differences"]["brier"]["interval"] is None
+    assert none["intervals"]["auc"] == first["intervals"]["auc"]
+
+
+def test_weights_count_in_every_measure_of_a_report(headeval: Headeval, judged: Judged) -> None:
+    data, z, old, y = judged
+    w = pq.read_table(data)["w"].to_numpy()
+    options = ("--logit", "z", "--weight", "w", "--baseline-logit", "old", "--by", "place")
+    found = report(headeval, data, *options)
+    assert (found["weighted"], found["provenance"]["weights"], found["n"]) == (True, "w", 240)
+
+    def expected(rows: Any, scores: Floats) -> dict[str, float]:
+        truth, weights, p = y[rows], w[rows], sigmoid(scores[rows])
+        return {
+            "auc": sk.roc_auc_score(truth, p, sample_weight=weights),
+            "ap": sk.average_precision_score(truth, p, sample_weight=weights),
+            "brier": sk.brier_score_loss(truth, p, sample_weight=weights),
+            "log_loss": sk.log_loss(truth, p, sample_weight=weights),
+            "recall": sk.recall_score(truth, p >= 0.5, sample_weight=weights),
+            "precision": sk.precision_score(truth, p >= 0.5, sample_weight=weights),
+        }
+
+    parts = [(found, slice(None), z), (found["comparison"]["baseline_evaluation"], slice(None), old)]
+    places = np.array(pq.read_table(data)["place"].to_pylist())
+    parts += [(part, places == part["value"], z) for part in found["slices"]]
+    for part, rows, scores in parts:
+        assert {name: part["metrics"][name] for name in expected(rows, scores)} == pytest.approx(
+            expected(rows, scores), abs=1e-12
+        )
+    plain = report(headeval, data, "--logit", "z")
+    assert plain["metrics"]["auc"] != pytest.approx(found["metrics"]["auc"], abs=1e-4)
+    assert "rates are weighted, the counts are rows" in headeval("report", data, *options).out
+
+
+def test_groups_widen_the_intervals_and_change_no_measure(headeval: Headeval, judged: Judged, tmp_path: Path) -> None:
+    table = pq.read_table(judged[0])
+    pq.write_table(pa.concat_tables([table] * 3), tmp_path / "copies.parquet")
+    options = ("copies.parquet", "--logit", "z", "--baseline-logit", "old")
+    plain, grouped = report(headeval, *options), report(headeval, *options, "--group", "name")
+    assert grouped["provenance"]["groups"] == "name"
+    assert (plain["resampling"]["grouped"], grouped["resampling"]["grouped"]) == (False, True)
+    assert {**plain["metrics"], "ece_corrected": 0} == {**grouped["metrics"], "ece_corrected": 0}
+    pairs = [(part["intervals"][name], name) for name in ("auc", "ap", "recall", "fpr") for part in (plain, grouped)]
+    pairs += [(part["comparison"]["differences"]["auc"]["interval"], "difference") for part in (plain, grouped)]
+    for (narrow, name), (wide, _) in zip(pairs[::2], pairs[1::2], strict=True):
+        # The square root of three copies is 1.73.
+        assert wide["upper"] - wide["lower"] > 1.4 * (narrow["upper"] - narrow["lower"]), name
+    assert grouped["comparison"]["mcnemar_p"] is None
+
+
+def test_prevalence_and_rows_a_day_are_projected(headeval: Headeval, judged: Judged) -> None:
+    data, z, _, y = judged
+    counted = rates(y, sigmoid(z), 0.5)
+    found = report(headeval, data, "--logit", "z", "--prevalence", 0.002, "--per-day", 50_000)["traffic"]
+    alerts = 100 * counted["recall"] + 49_900 * counted["fpr"]
+    assert found["alerts"]["value"] == pytest.approx(alerts)
+    assert found["misses"]["value"] == pytest.approx(100 * (1 - counted["recall"]))
+    assert found["precision"]["value"] == pytest.approx(100 * counted["recall"] / alerts)
+    alone = report(headeval, data, "--logit", "z", "--prevalence", 0.002)["traffic"]
+    assert (alone["precision"], alone["alerts"]["value"], alone["per_day"]) == (found["precision"], None, None)
+    assert report(headeval, data, "--logit", "z")["traffic"] is None
+    out = headeval("report", data, "--logit", "z", "--prevalence", 0.002, "--per-day", 50_000).out
+    assert "at a prevalence of 0.2 % and 50,000 rows a day" in out
+    assert re.search(rf"^ +alerts +{alerts:,.0f} ", out, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(("option", "column"), [("--baseline-logit", "old"), ("--baseline-prob", "old_p")])
+def test_a_baseline_column_is_compared_row_by_row(headeval: Headeval, judged: Judged, option: str, column: str) -> None:
+    data, z, old, y = judged
+    found = report(headeval, data, "--logit", "z", option, column, "--threshold", 0.6)["comparison"]
+    assert found["baseline"] == column
+    assert found["baseline_evaluation"]["threshold"] == 0.6
+    p, q = sigmoid(z), sigmoid(old)
+    differences = {name: part["value"] for name, part in found["differences"].items()}
+    assert differences["auc"] == pytest.approx(sk.roc_auc_score(y, p) - sk.roc_auc_score(y, q), abs=1e-12)
+    assert differences["brier"] == pytest.approx(sk.brier_score_loss(y, p) - sk.brier_score_loss(y, q), abs=1e-12)
+    new, was = (values >= 0.6 for values in (p, q))
+    assert differences["fpr"] == pytest.approx(new[~y].mean() - was[~y].mean(), abs=1e-12)
+    assert (found["newly_flagged"], found["no_longer_flagged"]) == ((new & ~was).sum(), (was & ~new).sum())
+    right, wrong = int(((new == y) & (was != y)).sum()), int(((new != y) & (was == y)).sum())
+    assert (found["only_new_right"], found["only_baseline_right"]) == (right, wrong)
+    assert found["mcnemar_p"] == pytest.approx(binomtest(right, right + wrong).pvalue, abs=1e-12)
+
+
+def test_a_requirement_on_a_difference_is_held_against_the_baseline(headeval: Headeval, judged: Judged) -> None:
+    data, z, old, y = judged
+    gain = float(sk.roc_auc_score(y, z) - sk.roc_auc_score(y, old))
+    for bound, code in ((gain - 1e-9, 0), (gain + 1e-9, 1)):
+        asked = ("--baseline-logit", "old", "--require", f"auc.diff>={bound!r}")
+        assert headeval("report", data, "--logit", "z", *asked).code == code
+
+
+def test_a_requirement_on_a_bound_is_held_against_the_exact_interval(headeval: Headeval, judged: Judged) -> None:
+    data, z, _, y = judged
+    flagged = binomtest(int((y & (z >= 0)).sum()), int(y.sum()))
+    exact, wilson = (float(flagged.proportion_ci(0.95, method=method).low) for method in ("exact", "wilson"))
+    assert exact < wilson - 1e-4
+    for bound, code in ((exact - 1e-9, 0), (exact + 1e-9, 1), (wilson - 1e-9, 1)):
+        assert headeval("report", data, "--logit", "z", "--require", f"recall.lower>={bound!r}").code == code
+
+
+def test_the_reference_is_what_scores_are_compared_with(headeval: Headeval, judged: Judged, tmp_path: Path) -> None:
+    data, z, _, y = judged
+    other = np.random.default_rng(5).normal(size=300)
+    pq.write_table(pa.table({"z": other, "label": [0, 1] * 150}), tmp_path / "reference.parquet")
+    found = report(headeval, data, "--logit", "z", "--reference", "reference.parquet")["drift"]
+    expected = ks_2samp(z, other)
+    assert found["ks"]["statistic"] == pytest.approx(expected.statistic, abs=1e-12)
+    assert found["ks"]["location"] == expected.statistic_location
+    assert found["prevalence"]["difference"] == pytest.approx(y.mean() - 0.5, abs=1e-12)
+    assert found["prevalence"]["interval"]["confidence"] == 0.95
+    options = ("--reference", "reference.parquet", "--confidence", 0.6)
+    assert report(headeval, data, "--logit", "z", *options)["drift"]["prevalence"]["interval"]["confidence"] == 0.6
+    both = report(headeval, data, "--logit", "z", "--reference", "reference.parquet", "--reference", data)["drift"]
+    assert both["reference_n"] == 540
+    assert report(headeval, data, "--logit", "z")["drift"] is None
+
+
+@pytest.mark.parametrize(("options", "named"), [((), ["100", "101"]), (("--id", "key"), ["k0", "k1"])])
+def test_rows_that_the_reference_holds_are_named_by_their_id(
+    headeval: Headeval, fitted: Path, make_table: MakeTable, tmp_path: Path, options: tuple[str, ...], named: list[str]
+) -> None:
+    test = pq.read_table(make_table("test.parquet", seed=1, id=pa.array(range(100, 220))))
+    test = test.append_column("key", pa.array([f"k{i}" for i in range(120)]))
+    pq.write_table(test, tmp_path / "test.parquet")
+    pq.write_table(test.slice(0, 2), tmp_path / "few.parquet")
+    found = report(headeval, "test.parquet", "--head", fitted, "--reference", "few.parquet", *options)["drift"]
+    assert found["leakage"]["exact"] == 2
+    exact = [example for example in found["leakage"]["examples"] if example["exact"]]
+    assert [example["row"] for example in exact] == [example["reference_row"] for example in exact] == named
+
+
+def test_files_beside_stdout_show_the_same_numbers(headeval: Headeval, judged: Judged, tmp_path: Path) -> None:
+    data, z, _, y = judged
+    files = ("--html", "page.html", "--card", "card.md", "--junit", "gates.xml", "--plots", "charts")
+    outcome = headeval("report", data, "--logit", "z", "--require", "auc>=0.5", *files, "--format", "json")
+    assert outcome.code == 0, outcome.err
+    auc = json.loads(outcome.out)["metrics"]["auc"]
+    assert auc == pytest.approx(sk.roc_auc_score(y, z), abs=1e-12)
+    for name, shown_there in (("page.html", f"{auc:.4f}"), ("card.md", f"{auc:.4f}"), ("gates.xml", repr(auc))):
+        assert shown_there in (tmp_path / name).read_text(encoding="utf-8"), name
+    charts = {path.name for path in (tmp_path / "charts").iterdir()}
+    assert charts == {f"{name}.{form}" for name in ("roc", "pr", "reliability", "histogram") for form in ("svg", "png")}
+    again = headeval("report", data, "--logit", "z", "--plots", "charts")
+    assert (again.code, "--force" in again.err) == (6, True)

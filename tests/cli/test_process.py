@@ -217,7 +217,7 @@ def test_a_bug_is_one_line_and_the_traceback_only_on_request(
     assert "\x1b" not in err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("command", ["fit", "score", "calibrate", "report"])
+@pytest.mark.parametrize("command", ["fit", "score", "calibrate", "report", "threshold"])
 def test_version_help_and_quiet_are_common_to_all(headeval: Callable[..., Any], command: str) -> None:
     assert headeval(command, "--version").out.startswith("headeval 0.")
     for flag in ("--help", "-h"):

@@ -7,9 +7,9 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy import special, stats
+from scipy import special
 from sklearn import metrics
 from sklearn.calibration import calibration_curve
 
@@ -18,11 +18,11 @@ from headeval.core.calibration import (
     Binning,
     Convention,
     ReliabilityTable,
+    binned_rows,
     ece,
     reliability_bins,
     reliability_table,
 )
-from headeval.core.checks import FloatArray
 from headeval.core.proper_scores import brier_score, log_loss, log_loss_from_logits
 
 CONVENTIONS: list[Convention] = ["top-label", "top-label-left", "positive-class"]
@@ -292,6 +292,96 @@ def test_positive_class_is_scikit_learns_calibration_curve(n_bins: int) -> None:
     assert table.confidence[held] == pytest.approx(mean, rel=1e-13)
 
 
+def fields(table: ReliabilityTable) -> dict[str, Any]:
+    """Every number of a table, as text that tells each bit."""
+    values = {name: getattr(table, name) for name in table.__slots__}
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+
+
+weighted_dyadic = st.lists(st.tuples(dyadic, st.integers(0, 1), st.integers(0, 8)), min_size=1, max_size=30).filter(
+    lambda rows: any(w for _, _, w in rows)
+)
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+@given(rows=weighted_dyadic, n_bins=st.sampled_from([1, 2, 4, 8]), unit=st.sampled_from([1.0, 0.1, 1e-300, 1e300]))
+@settings(max_examples=60)
+def test_a_weighted_row_counts_as_often_as_its_weight(
+    rows: list[tuple[float, int, int]], n_bins: int, unit: float, convention: Convention
+) -> None:
+    p, y, w = zip(*rows, strict=True)
+    repeated = [(a, b) for a, b, times in rows for _ in range(times)]
+    counts, confidences, outcomes, error, largest = exact_table(repeated, convention, n_bins)
+    table = reliability_table(p, y, convention=convention, n_bins=n_bins, weights=[unit * times for times in w])
+    assert table.confidence == pytest.approx(floats(confidences), rel=1e-14, abs=1e-15)
+    assert table.accuracy == pytest.approx(floats(outcomes), rel=1e-14, abs=1e-15)
+    assert table.weight == pytest.approx([count / sum(w) for count in counts], rel=1e-14)
+    assert table.ece == pytest.approx(float(error), abs=1e-14)
+    assert table.mce == pytest.approx(float(largest), abs=1e-14)
+    # Counts are of rows, whatever they weigh.
+    assert table.counts.tolist() == reliability_table(p, y, convention=convention, n_bins=n_bins).counts.tolist()
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+@pytest.mark.parametrize("convention", CONVENTIONS)
+@given(rows=labelled, n_bins=st.integers(1, 20))
+@example(rows=[(5e-324, 0)], n_bins=1)  # no weight may round the smallest confidence away
+@settings(max_examples=40)
+def test_equal_weights_change_no_bit(
+    rows: list[tuple[float, int]], n_bins: int, convention: Convention, binning: Binning
+) -> None:
+    options: Any = {"convention": convention, "binning": binning, "n_bins": n_bins}
+    plain = reliability_table(*columns(rows), **options)
+    for unit in (1.0, 2.0**-600, 2.0**600):
+        assert fields(reliability_table(*columns(rows), weights=[unit] * len(rows), **options)) == fields(plain)
+    assert plain.weight.tolist() == [count / len(rows) for count in plain.counts]
+
+
+def test_a_bin_without_weight_is_empty_but_for_its_count() -> None:
+    table = reliability_table([0.1, 0.9], [1, 1], convention="positive-class", n_bins=2, weights=[0, 3])
+    assert (table.counts.tolist(), table.weight.tolist()) == ([1, 1], [0, 1])
+    assert (table.confidence.tolist(), table.accuracy.tolist()) == ([0, 0.9], [0, 1])
+    assert [table.ece, table.mce] == pytest.approx([0.1, 0.1])
+
+
+@given(labelled, st.integers(1, 20), st.randoms(use_true_random=False))
+def test_weights_do_not_move_equal_mass_edges(rows: list[tuple[float, int]], n_bins: int, random: Any) -> None:
+    options: Any = {"binning": "equal-mass", "n_bins": n_bins}
+    weights = [1 + random.random() for _ in rows]
+    plain, weighted = (reliability_table(*columns(rows), weights=w, **options) for w in (None, weights))
+    assert weighted.upper.tolist() == plain.upper.tolist()
+    assert weighted.counts.tolist() == plain.counts.tolist()
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [1.0, math.nan]])
+def test_unusable_weights_are_refused(weights: list[float]) -> None:
+    with pytest.raises(ValueError, match="sample_weight must"):
+        reliability_table([0.5, 0.6], [0, 1], weights=weights)
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+@pytest.mark.parametrize("convention", CONVENTIONS)
+@given(rows=labelled, n_bins=st.integers(1, 20))
+@settings(max_examples=40)
+def test_binned_rows_make_up_the_table(
+    rows: list[tuple[float, int]], n_bins: int, convention: Convention, binning: Binning
+) -> None:
+    table = reliability_table(*columns(rows), convention=convention, n_bins=n_bins, binning=binning)
+    index, confidence, outcome = binned_rows(*columns(rows), table)
+    assert [exact_row(p, y, convention)[1] for p, y in rows] == outcome.tolist()
+    for b in range(table.n_bins):
+        held = index == b
+        assert held.sum() == table.counts[b]
+        if held.any():
+            assert confidence[held].mean() == pytest.approx(table.confidence[b], rel=1e-13, abs=1e-300)
+            assert outcome[held].mean() == pytest.approx(table.accuracy[b], rel=1e-13)
+
+
+def test_binned_rows_are_those_of_the_table() -> None:
+    with pytest.raises(ValueError, match=r"table must be made of these rows, got counts \[0, 2\] for \[0, 1\]"):
+        binned_rows([0.9], [1], reliability_table([0.9, 0.8], [1, 1], n_bins=2))
+
+
 @given(labelled)
 def test_brier_score_is_the_exact_mean_square(rows: list[tuple[float, int]]) -> None:
     expected = sum((Fraction(p) - y) ** 2 for p, y in rows) / len(rows)
@@ -335,40 +425,3 @@ def test_log_loss_from_logits_does_not_overflow() -> None:
     assert log_loss_from_logits([1e308, 1e308, -1e308], [0, 0, 1]) == pytest.approx(1e308)
     assert log_loss_from_logits([1e4, -1e4], [0, 1]) == 1e4
     assert log_loss_from_logits([1e308, -1e308, 1e4], [1, 0, 1]) == 0.0
-
-
-def simulated_ece(p: FloatArray, convention: Convention, n_simulations: int, rng: np.random.Generator) -> float:
-    errors = [
-        reliability_table(p, (rng.random(p.size) < p).astype(int), convention=convention).ece
-        for _ in range(n_simulations)
-    ]
-    return float(np.mean(errors))
-
-
-@pytest.mark.parametrize("convention", ["top-label", "positive-class"])
-@pytest.mark.parametrize("n", [250, 4000])
-def test_the_noise_level_is_the_mean_error_of_calibrated_classifiers(convention: Convention, n: int) -> None:
-    rng = np.random.default_rng(n)
-    p = 1 / (1 + np.exp(-1.5 * rng.normal(size=n)))
-    noise = reliability_table(p, np.zeros(n, dtype=int), convention=convention).ece_if_calibrated
-    # 400 simulations leave about 2 % of uncertainty; the normal approximation another few per cent.
-    assert noise == pytest.approx(simulated_ece(p, convention, 400, rng), rel=0.06)
-
-
-def test_certain_predictions_have_no_noise() -> None:
-    assert reliability_table([0.0, 1.0, 1.0], [0, 1, 0]).ece_if_calibrated == 0.0
-
-
-def test_the_noise_of_one_bin_by_hand() -> None:
-    # 100 rows at ½ in one bin: √(2/π · 100/4) / 100.
-    table = reliability_table([0.5] * 100, [1, 0] * 50, convention="positive-class")
-    assert table.ece_if_calibrated == pytest.approx(math.sqrt(2 / math.pi * 25) / 100, rel=1e-12)
-
-
-@pytest.mark.parametrize(("n", "p"), [(100, 1e-4), (1000, 1e-4), (300, 0.01), (50, 0.999)])
-def test_the_level_of_calibrated_classifiers_holds_for_extreme_probabilities(n: int, p: float) -> None:
-    # One bin of n equal rows: E|X/n − p| of a binomial X, by its exact probabilities.
-    k = np.arange(n + 1)
-    exact = float(np.sum(stats.binom.pmf(k, n, p) * np.abs(k / n - p)))
-    table = reliability_table([p] * n, [0] * n, convention="positive-class")
-    assert table.ece_if_calibrated == pytest.approx(exact, rel=0.25)

@@ -1,11 +1,19 @@
 """Reports to render, made from scores and labels that can be counted by hand."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from headeval.certifying.claims import Claim, check_claim
+from headeval.comparison import compare
+from headeval.drift import drift
 from headeval.evaluation import Evaluation, evaluate
+from headeval.head_history import RowsSeen, RowsUsed
 from headeval.report import Report, Slice
-from headeval.requirements import decide, parse_requirement
+from headeval.requirements import decide, decide_each, parse_requirement
+from headeval.scored_rows import ScoredRows
+from headeval.slicing import judge_slice, worst_first
 
 # What a table, a head file or a file name can hold: markup, controls, HTML, Markdown, bidirectional text, length.
 HOSTILE = (
@@ -64,3 +72,70 @@ def hostile_report(hostile: str) -> Report:
         decisions=(decide(parse_requirement("auc>=0.5"), evaluation),),
         notes=(hostile,),
     )
+
+
+def report_with_every_part(*, weighted: bool) -> Report:
+    """400 rows beside a noisier baseline and a reference, in slices of which one is small, held against every gate."""
+    rng = np.random.default_rng(8)
+    z = rng.normal(size=400) * 2 - 1
+    y = (rng.random(400) < 1 / (1 + np.exp(-z))).astype(int)
+    rows: dict[str, Any] = {"kind": "logit"}
+    if weighted:
+        rows |= {"weights": rng.uniform(0.5, 2, 400), "groups": np.arange(400) // 2}
+    options: dict[str, Any] = {"threshold": 0.4, "classes": ("safe", "unsafe"), "n_resamples": 60, "seed": 3}
+    before = z + rng.normal(size=400)
+    whole = evaluate(z, y, prevalence=0.01, per_day=50_000, **options, **rows)
+    comparison = compare(
+        whole,
+        evaluate(before, y, **options, **rows),
+        ScoredRows.checked(z, y, **rows),
+        ScoredRows.checked(before, y, **rows),
+        name="old.json",
+        resampling=whole.resampling,
+    )
+    team = np.where(np.arange(400) < 12, "few", np.array(["blue", "red"])[np.arange(400) % 2])
+    slices = []
+    for name in ("blue", "few", "red"):
+        own = {key: value[team == name] for key, value in rows.items() if key != "kind"}
+        part = evaluate(z[team == name], y[team == name], kind="logit", **options, **own)
+        slices.append(judge_slice("team", name, part, whole))
+    asked = ("auc>=0.5", "recall.lower>=0.2", "fpr.upper<=0.1", "auc.diff.lower>=-0.9", "accuracy.diff>=0.5")
+    each = [parse_requirement(text, each=True) for text in ("recall.lower>=0.7", "fpr<=1")]
+    digests = rng.integers(0, 2**64, (400, 2), dtype=np.uint64)
+    embeddings = rng.normal(size=(400, 4))
+    used = RowsUsed(9, 4, "9:aa", 0, digests[:9, 0])
+    return Report(
+        {"data": ["new.parquet"]},
+        "400 labelled rows",
+        whole,
+        worst_first(slices),
+        tuple(decide(parse_requirement(text), whole, comparison) for text in asked),
+        ("a note",),
+        RowsSeen(400, 12, 0, 12, 400),
+        decide_each(each, slices, 30),
+        comparison,
+        drift(
+            z,
+            before[:300] + 0.5,
+            y,
+            y[:300],
+            embeddings,
+            embeddings[50:350] + 0.1,
+            digests=digests,
+            reference_digests=digests[100:],
+            reference="old.parquet",
+        ),
+        check_claim(
+            Claim(0.4, "certified requirements", "largest recall", 0.95, (), used.document()),
+            threshold=0.4,
+            counts=whole.counts,
+            fingerprint="400:bb",
+            digests=digests[:, 0],
+            confidence=0.95,
+        ),
+    )
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "weighted"], scope="session")
+def full_report(request: pytest.FixtureRequest) -> Report:
+    return report_with_every_part(weighted=request.param)

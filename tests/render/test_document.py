@@ -9,19 +9,31 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from headeval.evaluation import METRICS, Evaluation, evaluate
-from headeval.render.document import evaluation_document, report_document, to_json
+from headeval.render.document import VERSION, evaluation_document, report_document, to_json
 from headeval.report import Report, Slice
 from headeval.requirements import decide, parse_requirement
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "schemas" / "report.schema.json").read_text(encoding="utf-8"))
 EXAMPLES = sorted((ROOT / "tests" / "report_examples").glob("*.json"))
+OLD_SCHEMAS = {1: "report-1.schema.json"}
+
+
+def schema_of(version: int) -> Any:
+    name = OLD_SCHEMAS.get(version, "report.schema.json")
+    return json.loads((ROOT / "schemas" / name).read_text(encoding="utf-8"))
+
+
+SCHEMA = schema_of(VERSION)
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+MAY_BE_EMPTY = {"in_sample", "undefined"}
 
 Document = dict[str, Any]
 scored_rows = st.lists(st.tuples(st.sampled_from([0.0, 1.0, 0.5]) | st.floats(0, 1), st.integers(0, 1)), min_size=1)
@@ -38,8 +50,11 @@ def report_of(evaluation: Evaluation, *asked: str) -> Report:
     return Report({"data": ["a.csv"]}, "held-out", evaluation, (Slice("lang", "en", evaluation),), decisions, ("note",))
 
 
-def test_the_schema_is_a_schema() -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+@pytest.mark.parametrize("version", [*OLD_SCHEMAS, VERSION])
+def test_each_schema_is_a_schema_of_its_version(version: int) -> None:
+    schema = schema_of(version)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["properties"]["version"]["const"] == version
 
 
 def test_the_schema_requires_every_metric_there_is() -> None:
@@ -49,11 +64,12 @@ def test_the_schema_requires_every_metric_there_is() -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_documents_written_earlier_stay_valid(path: Path) -> None:
-    VALIDATOR.validate(json.loads(path.read_text(encoding="utf-8")))
+    document = json.loads(path.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema_of(document["version"])).validate(document)
 
 
-def test_there_are_examples() -> None:
-    assert EXAMPLES
+def test_there_is_an_example_of_every_old_version() -> None:
+    assert {json.loads(path.read_text(encoding="utf-8"))["version"] for path in EXAMPLES} >= set(OLD_SCHEMAS)
 
 
 @settings(max_examples=60)
@@ -63,12 +79,17 @@ def test_there_are_examples() -> None:
     binning=st.sampled_from(["equal-width", "equal-mass"]),
     n_bins=st.none() | st.integers(1, 20),
     threshold=st.floats(0, 1),
+    asked=st.fixed_dictionaries(
+        {"confidence": st.none() | st.sampled_from([0.5, 0.95, 0.999]), "n_resamples": st.sampled_from([0, 20])},
+        optional={"prevalence": st.floats(0.001, 0.999), "weights": st.just(True), "groups": st.just(True)},
+    ),
 )
-def test_every_evaluation_of_probabilities_is_valid(rows, convention, binning, n_bins, threshold) -> None:  # type: ignore[no-untyped-def]
+def test_every_evaluation_of_probabilities_is_valid(rows, convention, binning, n_bins, threshold, asked) -> None:  # type: ignore[no-untyped-def]
     scores, labels = zip(*rows, strict=True)
-    evaluation = evaluate(
-        scores, labels, kind="prob", threshold=threshold, ece_convention=convention, n_bins=n_bins, binning=binning
-    )
+    asked |= {"weights": np.linspace(0, 2, len(rows) + 1)[1:]} if "weights" in asked else {}
+    asked |= {"groups": np.arange(len(rows)) // 2} if "groups" in asked else {}
+    how = {"ece_convention": convention, "n_bins": n_bins, "binning": binning}
+    evaluation = evaluate(scores, labels, kind="prob", threshold=threshold, **how, **asked)
     document = written(report_of(evaluation, "auc>=0.5", "log_loss<=1", "precision>0.2"))
     VALIDATOR.validate(document)
     missing = {name for name, value in document["metrics"].items() if value is None}
@@ -79,7 +100,31 @@ def test_every_evaluation_of_probabilities_is_valid(rows, convention, binning, n
 @given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(0, 1)), min_size=1))
 def test_every_evaluation_of_logits_is_valid(rows: list[tuple[float, int]]) -> None:
     scores, labels = zip(*rows, strict=True)
-    VALIDATOR.validate(written(report_of(evaluate(scores, labels, kind="logit"))))
+    VALIDATOR.validate(written(report_of(evaluate(scores, labels, kind="logit", n_resamples=20))))
+
+
+def test_a_report_with_every_part_is_valid(full_report: Report) -> None:
+    document = written(full_report)
+    VALIDATOR.validate(document)
+    assert not [key for key, value in document.items() if value in (None, [], {}) and key not in MAY_BE_EMPTY]
+    assert document["weighted"] is (document["comparison"]["mcnemar_p"] is None)
+    assert document["resampling"]["grouped"] is document["weighted"]
+    assert document["passed"] is False
+    for part in (document, document["comparison"]["baseline_evaluation"], *document["slices"]):
+        assert part["intervals"].keys() >= part["guarantees"].keys() > {"recall", "fpr"}
+
+
+def test_intervals_have_full_precision(full_report: Report) -> None:
+    document, evaluation = written(full_report), full_report.evaluation
+    for info, metric in evaluation.metrics():
+        for key, interval in (("intervals", metric.interval), ("guarantees", metric.guarantee)):
+            told = document[key].get(info.name)
+            assert told == (
+                None
+                if interval is None
+                else {"lower": interval.lower, "upper": interval.upper, "method": interval.method}
+            )
+    assert document["confidence"] == 0.95
 
 
 def test_hostile_text_keeps_the_document_valid_and_comes_back_unchanged(hostile_report: Report, hostile: str) -> None:
@@ -130,10 +175,17 @@ def test_an_infinite_log_loss_is_null_and_called_infinite() -> None:
 
 
 def test_empty_bins_have_no_confidence() -> None:
+    # Wilson of 0 of 1 row: 0 to z²/(1 + z²); of 1 of 1 row the mirror image.
+    z2 = stats.norm.ppf(0.975) ** 2
     document = evaluation_document(evaluate([0.95, 0.05], [1, 0], kind="prob", n_bins=2))
+    intervals = [entry.pop("share_positive_interval") for entry in document["reliability"]]
     assert document["reliability"] == [
         {"lower": 0.0, "upper": 0.5, "count": 1, "mean_prob": 0.05, "share_positive": 0.0},
         {"lower": 0.5, "upper": 1.0, "count": 1, "mean_prob": 0.95, "share_positive": 1.0},
+    ]
+    assert [(entry["lower"], entry["upper"]) for entry in intervals] == [
+        (0.0, pytest.approx(z2 / (1 + z2))),
+        (pytest.approx(1 / (1 + z2)), 1.0),
     ]
     document = evaluation_document(evaluate([0.95], [1], kind="prob", n_bins=2))
     assert document["reliability"][0] == {
@@ -142,6 +194,7 @@ def test_empty_bins_have_no_confidence() -> None:
         "count": 0,
         "mean_prob": None,
         "share_positive": None,
+        "share_positive_interval": None,
     }
 
 
@@ -175,7 +228,7 @@ def _set(*path: str | int, value: object) -> Callable[[Document], None]:
 
 WRONG: dict[str, Callable[[Document], None]] = {
     "another format": _set("format", value="linear-head"),
-    "another version": _set("version", value=2),
+    "another version": _set("version", value=VERSION + 1),
     "an unknown key": _set("extra", value=1),
     "an unknown key of a slice": _set("slices", 0, "extra", value=1),
     "no metrics": lambda document: document.pop("metrics"),

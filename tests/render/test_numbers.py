@@ -8,14 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headeval.core.intervals import Interval
 from headeval.evaluation import Metric
 from headeval.render.numbers import (
     count,
     edges,
     exact,
+    interval_text,
+    level,
     measured,
     metric_value,
     number,
+    percent,
     scientific,
     share,
     signed,
@@ -125,3 +129,17 @@ def test_a_metric_without_a_number_is_called_undefined() -> None:
 
 def test_a_residual_is_shown_by_its_order_of_magnitude() -> None:
     assert (scientific(3.4e-13), scientific(0.0)) == ("3e-13", "0")
+
+
+@given(finite, finite)
+def test_an_interval_shows_its_ends_as_numbers_are_shown(lower: float, upper: float) -> None:
+    assert interval_text(Interval(lower, upper, 0.95, "m")) == f"[{number(lower)}, {number(upper)}]"
+
+
+@given(st.integers(1, 99_999))
+def test_a_confidence_is_never_rounded(thousandths_of_a_per_cent: int) -> None:
+    confidence = thousandths_of_a_per_cent / 100_000
+    shown = percent(confidence)
+    assert float(shown.removesuffix(" %")) == pytest.approx(100 * confidence, rel=1e-9, abs=0)
+    assert level(confidence) == f"{shown} interval"
+    assert level(0.95) == "95 % interval"

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
+from scipy.stats import binomtest
 
 from headeval.core.logistic import fit_logistic
 from headeval.core.scaling import Scaling
@@ -21,6 +22,7 @@ from headeval.render.bars import bar_text
 from headeval.render.terminal import render_calibration, render_fit, render_report
 from headeval.report import CalibrationSummary, FitSummary, HeldOut, Report, Slice
 from headeval.requirements import decide, parse_requirement
+from headeval.slicing import judge_slice
 
 
 def shown(renderable: RenderableType, *, width: int = 80, encoding: str = "utf-8", color: bool = False) -> str:
@@ -30,6 +32,12 @@ def shown(renderable: RenderableType, *, width: int = 80, encoding: str = "utf-8
     Console(file=file, width=width, force_terminal=color, color_system="standard" if color else None).print(renderable)
     file.flush()
     return raw.getvalue().decode(encoding)
+
+
+def wilson(successes: int, n: int, digits: int = 4) -> str:
+    """Wilson's 95 % interval as scipy has it."""
+    lower, upper = binomtest(successes, n).proportion_ci(method="wilson")
+    return f"[{lower:.{digits}f}, {upper:.{digits}f}]"
 
 
 def squeezed(text: str) -> str:
@@ -55,10 +63,11 @@ def calibrated() -> CalibrationSummary:
 
 
 def test_eighty_columns_are_enough(
-    report: Report, fitted: FitSummary, calibrated: CalibrationSummary, hostile_report: Report
+    report: Report, full_report: Report, fitted: FitSummary, calibrated: CalibrationSummary, hostile_report: Report
 ) -> None:
     renderables = (
         render_report(report),
+        render_report(full_report),
         render_report(hostile_report),
         render_fit(fitted),
         render_calibration(calibrated),
@@ -76,18 +85,22 @@ def test_long_names_fold_and_no_number_does(evaluation: Evaluation) -> None:
     parts = tuple(Slice("c" * 100, f"{'Z' * 100}{i}", evaluation) for i in range(3))
     text = shown(render_report(Report({}, "held-out", evaluation, parts)))
     assert "…" not in text
-    assert text.count("Z") == 300
-    auc = f"{evaluation.auc.value:.4f}"
-    assert text.count(auc) == 4
+    assert text.count("Z") == 600  # in both tables, at the threshold and of the scores
+    for name in ("auc", "ap", "recall", "fpr"):
+        metric = getattr(evaluation, name)
+        assert text.count(f"{metric.value:.2f} [{metric.interval.lower:.2f}, {metric.interval.upper:.2f}]") == 3
 
 
 def test_counts_of_millions_do_not_fold(evaluation: Evaluation) -> None:
     counts = ConfusionCounts(12_345_678, 12_345_679, 12_345_670, 12_345_671)
     many = dataclasses.replace(evaluation, counts=counts)
     text = shown(render_report(Report({}, "held-out", many, (Slice("source", "a long name of a source", many),))))
-    numbers = [line.split()[-8:] for line in text.splitlines() if "49,382,698" in line][-1]
-    shares = ("prevalence", "auc", "ap", "recall", "fpr", "ece_positive_class")
-    assert numbers == ["49,382,698", "24,691,348", *(f"{getattr(evaluation, name).value:.4f}" for name in shares)]
+    assert f"  a long name of a source  49,382,698  24,691,348  {'–':>15}\n" in text
+    rates = [
+        f"{metric.value:.2f} [{metric.interval.lower:.2f}, {metric.interval.upper:.2f}]"
+        for metric in (evaluation.recall, evaluation.fpr)
+    ]
+    assert f"  a long name of a source  {'  '.join(rates)}\n" in text
 
 
 @pytest.mark.parametrize("width", [40, 60])
@@ -95,7 +108,7 @@ def test_a_narrow_terminal_still_gets_everything(report: Report, width: int) -> 
     text = shown(render_report(report), width=width)
     assert max(map(cell_len, text.splitlines())) <= width
     assert squeezed(f"{report.evaluation.recall.value:.4f}") in squeezed(text)
-    assert "█" not in text  # a bar that is cut off would lie
+    assert "│" not in text  # a bar that is cut off would lie
 
 
 def test_verdicts_are_words_without_any_colour(report: Report) -> None:
@@ -113,8 +126,7 @@ def test_all_met_is_said_last(report: Report) -> None:
 
 def test_without_requirements_no_verdict_is_claimed(evaluation: Evaluation) -> None:
     text = shown(render_report(Report({}, "held-out", evaluation)))
-    assert "equirement" not in text
-    assert " met" not in text
+    assert not re.search(r"^Requirement|^The requirement|\b(not )?met\b|undecided", text, re.MULTILINE | re.IGNORECASE)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
@@ -134,7 +146,7 @@ def test_columns_stay_aligned_in_ascii(report: Report) -> None:
         lines = shown(render_report(report), encoding=encoding).splitlines()
         start = next(i for i, line in enumerate(lines) if line.startswith("  p "))
         end = lines[start].index("gap") + len("gap")
-        rows = [line[:end].split() for line in lines[start + 2 : start + 7]]
+        rows = [line[:end].replace(", ", ",").split() for line in lines[start + 2 : start + 7]]
         assert {len(row) for row in rows} == {6}
         assert [row[-1] for row in rows].count(nothing) == 1
 
@@ -168,10 +180,11 @@ def test_the_reliability_table_can_be_checked_by_hand() -> None:
     evaluation = evaluate([0.05, 0.05, 0.95, 0.95, 0.95], [0, 0, 1, 1, 0], kind="prob")
     lines = shown(render_report(Report({}, "held-out", evaluation))).splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("  p ")) + 2
-    rows = [line.split() for line in lines[start : start + 3]]
-    assert rows[0][:6] == ["[0,", "0.1]", "2", "0.0500", "0.0000", "-0.0500"]
-    assert rows[1] == ["(0.1,", "0.9]", "0", "–", "–", "–"]
-    assert rows[2][:6] == ["(0.9,", "1]", "3", "0.9500", "0.6667", "-0.2833"]
+    rows = [line.replace(", ", ",").split() for line in lines[start : start + 3]]
+    none, two = wilson(0, 2, digits=2), wilson(2, 3, digits=2)
+    assert rows[0][:6] == ["[0,0.1]", "2", "0.0500", "0.0000", none.replace(" ", ""), "-0.0500"]
+    assert rows[1] == ["(0.1,0.9]", "0", "–", "–", "–", "–"]
+    assert rows[2][:6] == ["(0.9,1]", "3", "0.9500", "0.6667", two.replace(" ", ""), "-0.2833"]
 
 
 def test_decisions_can_be_checked_by_hand() -> None:
@@ -180,17 +193,20 @@ def test_decisions_can_be_checked_by_hand() -> None:
     labels = [1] * 6 + [0] * 2 + [1] * 4 + [0] * 8
     evaluation = evaluate(scores, labels, kind="prob", classes=("safe", "unsafe"))
     text = shown(render_report(Report({}, "held-out", evaluation)))
-    lines = [line.split() for line in text.splitlines()]
+    lines = [re.split(r" {2,}", line.strip()) for line in text.splitlines()]
     assert ["unsafe", "6", "4", "10"] in lines
     assert ["safe", "2", "8", "10"] in lines
     assert ["all", "8", "12", "20"] in lines
-    rates = {line[0]: line[1:3] for line in lines if len(line) > 3}
-    assert rates["accuracy"] == ["0.7000", "14/20"]
-    assert rates["precision"] == ["0.7500", "6/8"]
-    assert rates["recall"] == ["0.6000", "6/10"]
-    assert rates["specificity"] == ["0.8000", "8/10"]
-    assert rates["FPR"] == ["0.2000", "2/10"]
-    assert rates["F1"][0] == "0.6667"
+    rates = {line[0]: line[1:4] for line in lines if len(line) > 3}
+    assert rates["accuracy"] == ["0.7000", wilson(14, 20), "14/20"]
+    assert rates["precision"] == ["0.7500", wilson(6, 8), "6/8"]
+    assert rates["recall"] == ["0.6000", wilson(6, 10), "6/10"]
+    assert rates["specificity"] == ["0.8000", wilson(8, 10), "8/10"]
+    assert rates["FPR"] == ["0.2000", wilson(2, 10), "2/10"]
+    assert rates["flag rate"] == ["0.4000", wilson(8, 20), "8/20"]
+    # F1 = 2J/(1 + J) of the 6 among the 12 rows that are positive or flagged
+    lower, upper = binomtest(6, 12).proportion_ci(method="wilson")
+    assert rates["F1"][:2] == ["0.6667", f"[{2 * lower / (1 + lower):.4f}, {2 * upper / (1 + upper):.4f}]"]
     assert "flagged when P(unsafe) ≥ 0.5" in text
 
 
@@ -199,14 +215,14 @@ def test_decisions_can_be_checked_by_hand() -> None:
 )
 def test_slices_of_few_rows_are_marked(positives: int, negatives: int, marked: bool) -> None:
     part = evaluate([0.9] * positives + [0.1] * negatives, [1] * positives + [0] * negatives, kind="prob")
-    text = shown(render_report(Report({}, "held-out", part, (Slice("lang", "en", part),))))
+    text = shown(render_report(Report({}, "held-out", part, (judge_slice("lang", "en", part, part),))))
     assert ("en *" in text, "* few rows" in text) == (marked, marked)
 
 
 def test_an_undefined_number_of_a_slice_has_its_reason_below(evaluation: Evaluation) -> None:
     part = evaluate([0.2, 0.1], [0, 0], kind="prob")
     text = shown(render_report(Report({}, "held-out", evaluation, (Slice("lang", "en", part),))))
-    assert "– undefined (AUC, AP, recall): no row is positive" in text
+    assert "– undefined (recall, AUC, AP): no row is positive" in text
 
 
 def test_slices_of_two_columns_stand_in_two_tables(evaluation: Evaluation) -> None:
@@ -248,7 +264,7 @@ def test_a_calibration_shows_both_sides_as_in_sample(calibrated: CalibrationSumm
         assert both[f"ECE {table_before.convention}"] == [f"{table_before.ece:.4f}", f"{table_after.ece:.4f}"]
         assert both[f"MCE {table_before.convention}"] == [f"{table_before.mce:.4f}", f"{table_after.mce:.4f}"]
     # 2 of 3 positives flagged before; the row at -0.1 is the third
-    assert both["recall at 0.5"] == ["0.6667", "1.0000"]
+    assert both["recall at the threshold"] == ["0.6667", "1.0000"]
     assert "CAUTION: in-sample for the calibration" in text
     assert "decisions changed: 1 (1 newly flagged, 0 no longer)" in text
     assert "platt: slope 1.0000, intercept 0.5000" in text

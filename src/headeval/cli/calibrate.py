@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from headeval.report import CalibrationSummary
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Calibrated:
+    """The scaling with what it makes of the rows: probabilities before, logits after, and the threshold after."""
+
+    scaling: "Scaling"
+    before: "FloatArray"
+    logits: "FloatArray"
+    threshold: float
+    head: "LinearHead | None" = None
+
+
 def calibrate(
     data: options.Data,
     head: options.Head = None,
@@ -38,10 +49,12 @@ def calibrate(
     """Calibrate a head or scores on labelled rows.
 
     Needs one of --head, --logit and --prob, unless DATA was written by `headeval score`. Given a head, writes a head
-    with the scaling folded in; given a column of scores, writes DATA with calibrated columns. The numbers shown are
-    in-sample for the scaling: judge it on other rows with `headeval report`.
+    with the scaling folded in; given a column of scores, writes DATA with calibrated columns. The threshold moves
+    along, so that the decisions stay. The numbers shown are in-sample for the scaling: judge it on other rows with
+    `headeval report`.
     """
-    from headeval.cli.rows import Columns, choose_source, read_subject
+    from headeval.cli.rows import Columns, read_subject
+    from headeval.cli.sources import choose_source
     from headeval.files.examples import require_both_classes
     from headeval.files.tables import open_tables
     from headeval.render.terminal import render_calibration
@@ -53,12 +66,12 @@ def calibrate(
     subject = read_subject(tables, source, columns, quiet=quiet)
     require_both_classes(subject.examples, tables)
     logits = _logits(subject)
-    scaling = _scaling(logits, subject, method)
-    summary = _summary(logits, subject, scaling, data, target)
-    if source.head:
-        _write_head(source.head, subject, scaling, summary.changes, target, force=force)
+    calibrated = _calibrated(logits, subject, _scaling(logits, subject, method))
+    summary = _summary(subject, calibrated, data, target)
+    if calibrated.head:
+        _write_head(calibrated.head, subject, summary, target, force=force)
     else:
-        _write_scores(subject, scaling, target, force=force, quiet=quiet)
+        _write_scores(subject, calibrated, target, force=force, quiet=quiet)
     show(render_calibration(summary))
 
 
@@ -102,59 +115,77 @@ def _scaling(logits: "FloatArray", subject: "Subject", method: str) -> "Scaling"
         raise FitError(f"no {method} scaling was written: {error}") from error
 
 
-def _summary(
-    logits: "FloatArray", subject: "Subject", scaling: "Scaling", data: list[str], target: Path
-) -> "CalibrationSummary":
+def _calibrated(logits: "FloatArray", subject: "Subject", scaling: "Scaling") -> "_Calibrated":
+    from headeval.core.stable import sigmoid
+
+    # The probabilities before are taken as they are: sigmoid(logit(p)) differs from p in the last bit, and decides.
+    before = subject.scores if subject.source.kind == "prob" else sigmoid(logits)
+    head, embeddings = subject.source.head, subject.examples.embeddings
+    if head is None or embeddings is None:
+        after = scaling.apply(logits)
+        return _Calibrated(scaling, before, after, scaling.carry_threshold(subject.threshold, before, sigmoid(after)))
+    if scaling.method == "temperature":
+        folded = head.with_temperature(scaling.temperature)
+    else:
+        folded = head.with_platt(scaling.slope, scaling.intercept)
+    after = folded.logits(embeddings)  # which differ in the last bits from the scaled logits, and decide
+    threshold = scaling.carry_threshold(subject.threshold, before, sigmoid(after))
+    return _Calibrated(scaling, before, after, threshold, dataclasses.replace(folded, threshold=threshold))
+
+
+def _summary(subject: "Subject", calibrated: "_Calibrated", data: list[str], target: Path) -> "CalibrationSummary":
     from headeval.cli.rows import data_provenance
     from headeval.core.stable import sigmoid
     from headeval.core.thresholds import decision_changes
     from headeval.evaluation import evaluate
     from headeval.report import CalibrationSummary
 
-    # The probabilities before are taken as they are: sigmoid(logit(p)) differs from p in the last bit, and decides.
-    probs = subject.scores if subject.source.kind == "prob" else sigmoid(logits)
-    calibrated = scaling.apply(logits)
-    after = evaluate(
-        calibrated, subject.labels, kind="logit", threshold=subject.threshold, classes=subject.examples.classes
+    after, threshold, classes = calibrated.logits, calibrated.threshold, subject.examples.classes
+    changes = decision_changes(
+        calibrated.before, sigmoid(after), threshold=subject.threshold, threshold_after=threshold
     )
-    changes = decision_changes(probs, sigmoid(calibrated), threshold=subject.threshold)
     return CalibrationSummary(
         provenance={
             **data_provenance(data, subject.examples),
             subject.source.what: subject.source.name,
             "written_to": str(target),
         },
-        scaling=scaling,
+        scaling=calibrated.scaling,
         before=subject.evaluate(),
-        after=after,
+        after=evaluate(after, subject.labels, kind="logit", threshold=threshold, classes=classes),
         changes=changes,
-        notes=(*subject.notes, *_threshold_note(changes, subject.threshold)),
+        notes=(*subject.notes, *_threshold_note(changes, threshold)),
     )
 
 
 def _threshold_note(changes: "DecisionChanges", threshold: float) -> tuple[str, ...]:
+    """Say that a threshold of 0 or 1, or probabilities that rounding has made equal, do not decide as before."""
     changed = changes.newly_flagged + changes.no_longer_flagged
     if not changed:
         return ()
-    return (f"the threshold stays {threshold}, but on the calibrated scale it decides {changed:,} of these rows anew",)
+    return (f"no threshold keeps all decisions: floats saturate, and {threshold!r} decides {changed:,} rows anew",)
 
 
 def _write_head(
-    head: "LinearHead", subject: "Subject", scaling: "Scaling", changes: "DecisionChanges", target: Path, *, force: bool
+    calibrated: "LinearHead", subject: "Subject", summary: "CalibrationSummary", target: Path, *, force: bool
 ) -> None:
+    from headeval.certifying.claim_record import moved_claim
     from headeval.cli.rows import rows_used
     from headeval.files.heads import write_head
     from headeval.head_history import calibration_history
 
-    if scaling.method == "temperature":
-        calibrated = head.with_temperature(scaling.temperature)
-    else:
-        calibrated = head.with_platt(scaling.slope, scaling.intercept)
-    history = calibration_history(head.metrics, rows_used(subject.examples), scaling, changes)
+    thresholds = (summary.before.threshold, calibrated.threshold)
+    history = calibration_history(
+        moved_claim(calibrated.metrics, *thresholds),
+        rows_used(subject.examples),
+        summary.scaling,
+        summary.changes,
+        thresholds=thresholds,
+    )
     write_head(dataclasses.replace(calibrated, metrics=history), target, force=force)
 
 
-def _write_scores(subject: "Subject", scaling: "Scaling", target: Path, *, force: bool, quiet: bool) -> None:
+def _write_scores(subject: "Subject", calibrated: "_Calibrated", target: Path, *, force: bool, quiet: bool) -> None:
     from headeval.cli.rows import reading
     from headeval.files.scores import (
         DeclaredScores,
@@ -166,10 +197,10 @@ def _write_scores(subject: "Subject", scaling: "Scaling", target: Path, *, force
 
     tables, source = subject.tables, subject.source
     names = ("calibrated_logit", "calibrated_prob", "calibrated_flagged")
-    declared = DeclaredScores(*names, subject.examples.classes, subject.threshold)
+    declared = DeclaredScores(*names, subject.examples.classes, calibrated.threshold)
     declared.check_free(tables)
     seen = seen_after_calibration(source.seen, len(subject.labels), subject.examples.unlabelled)
-    blocks = column_blocks(tables, source.name, source.kind, scaling, track=reading(quiet))
+    blocks = column_blocks(tables, source.name, source.kind, calibrated.scaling, track=reading(quiet))
     write_scored(
         target,
         blocks,

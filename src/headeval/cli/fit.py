@@ -55,8 +55,8 @@ def fit(
     n_folds = _number_of_folds(folds, eval_data)
     tables, eval_tables = open_tables(data), open_tables(eval_data) if eval_data else None
     check_output(output, force=force, inputs=(*tables.paths, *(eval_tables.paths if eval_tables else ())))
-    columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
-    examples = read_training_rows(tables, columns, weight=weight, group=group, quiet=quiet)
+    columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled, weight, group)
+    examples = read_training_rows(tables, columns, named=eval_tables is not None, quiet=quiet)
     training = _train(examples, l2, n_folds, quiet)
     head = LinearHead.binary(
         training.fit.w[:-1],
@@ -67,7 +67,7 @@ def fit(
         metrics=fit_history(rows_used(examples), training.fit, l2=l2, weight=weight),
     )
     if eval_tables:
-        held_out = _on_other_rows(head, eval_tables, columns, quiet)
+        held_out = _on_other_rows(head, examples, eval_tables, columns, quiet)
     else:
         held_out = _out_of_fold(head, examples, training, n_folds, group)
     write_head(dataclasses.replace(head, metrics=with_evaluation(head.metrics, held_out)), output, force=force)
@@ -107,13 +107,26 @@ def _train(examples: "Examples", l2: float, n_folds: int, quiet: bool) -> "Train
         raise FitError(f"no head was written: {error}") from error
 
 
-def _on_other_rows(head: "LinearHead", eval_tables: "Tables", columns: "Columns", quiet: bool) -> "HeldOut":
-    from headeval.cli.rows import head_source, read_subject
+def _on_other_rows(
+    head: "LinearHead", examples: "Examples", eval_tables: "Tables", columns: "Columns", quiet: bool
+) -> "HeldOut":
+    from headeval.cli.rows import read_subject
+    from headeval.cli.sources import head_source
+    from headeval.drift import leakage
     from headeval.report import HeldOut
 
-    subject = read_subject(eval_tables, head_source(head, "the fitted head"), columns, quiet=quiet)
+    columns = dataclasses.replace(columns, weight=None, group=None)  # of the fit
+    subject = read_subject(eval_tables, head_source(head, "the fitted head"), columns, named=True, quiet=quiet)
+    leaked = leakage(
+        subject.examples.digests,
+        examples.digests,
+        subject.examples.embeddings,
+        examples.embeddings,
+        None if subject.ids is None else subject.ids.tolist(),
+        next((ids.tolist() for ids in examples.slices.values()), None),
+    )
     names = ", ".join(printable(str(path)) for path in eval_tables.paths)
-    return HeldOut(f"{subject.how} (--eval {names})", subject.evaluate(), seen=subject.seen)
+    return HeldOut(f"{subject.how} (--eval {names})", subject.evaluate(), seen=subject.seen, leakage=leaked)
 
 
 def _out_of_fold(

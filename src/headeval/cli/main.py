@@ -14,6 +14,7 @@ from headeval.cli.fit import fit
 from headeval.cli.options import Version
 from headeval.cli.report import report
 from headeval.cli.score import score
+from headeval.cli.threshold import threshold
 from headeval.errors import HeadevalError, OutputError, UsageError
 from headeval.printable import printable
 
@@ -26,7 +27,8 @@ HELP = """Fit, calibrate and judge the linear head of a safety classifier.
 \b
 headeval fit train.parquet --l2 1.0
 headeval calibrate calibration.parquet --head linear-head.json
-headeval report test.parquet --head linear-head-calibrated.json --require 'auc>=0.9'
+headeval threshold holdout.parquet --head linear-head-calibrated.json --require 'fpr<=0.01'
+headeval report test.parquet --head linear-head-calibrated-threshold.json --require 'auc>=0.9'
 
 Exit codes: 0 done, 1 a requirement not met, 2 usage, 3 data, 4 head file, 5 no usable fit or calibration,
 6 output not written, 70 a bug, 130 interrupted, 141 closed pipe, 143 terminated."""
@@ -37,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, score, calibrate, report):
+for command in (fit, score, calibrate, threshold, report):
     app.command()(command)
 
 

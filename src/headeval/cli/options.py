@@ -136,22 +136,6 @@ Method = Annotated[
     Literal["temperature", "platt"],
     typer.Option(help="temperature: one factor, decisions at 0.5 stay. platt: slope and intercept."),
 ]
-Require = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Exit 1 unless met, e.g. 'auc>=0.95' or 'fpr<=0.02' (repeatable).",
-        metavar="'METRIC>=NUMBER'",
-        show_default=False,
-    ),
-]
-By = Annotated[
-    list[str] | None,
-    typer.Option(help="Also judge each value of this column (repeatable).", metavar="COL", show_default=False),
-]
-EceConvention = Annotated[
-    Literal["top-label", "top-label-left", "positive-class"],
-    typer.Option(help="Which ECE the metrics `ece` and `mce` are; the positive-class one is always shown."),
-]
 Bins = Annotated[
     int | None,
     typer.Option(
@@ -163,13 +147,6 @@ Bins = Annotated[
 ]
 Binning = Annotated[
     Literal["equal-width", "equal-mass"], typer.Option(help="Bins of equal width, or with equally many rows.")
-]
-Format = Annotated[Literal["table", "json", "markdown"], typer.Option("--format", help="What is written to stdout.")]
-Html = Annotated[
-    Path | None,
-    typer.Option(
-        "--html", help="Also write a self-contained page (needs headeval[html]).", metavar="FILE", show_default=False
-    ),
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.", metavar="FILE", show_default=False)]
 HeadOutput = Annotated[Path, typer.Option("--output", "-o", help="Where the head is written.", metavar="FILE")]

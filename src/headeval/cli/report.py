@@ -5,15 +5,17 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from headeval.cli import options
-from headeval.cli.console import say, show, write
+from headeval.cli import report_options as asked
+from headeval.cli.console import show, write
 from headeval.errors import UsageError
-from headeval.printable import quoted
 
 if TYPE_CHECKING:
+    from headeval.certifying.claims import ClaimCheck
+    from headeval.cli.judging import Measured
     from headeval.cli.rows import Columns, Subject
-    from headeval.report import Report, Slice
-
-MOST_SLICES = 500
+    from headeval.evaluation import Evaluation
+    from headeval.report import Report
+    from headeval.requirements import Requirement
 
 
 def report(
@@ -22,9 +24,24 @@ def report(
     logit: options.Logit = None,
     prob: options.Prob = None,
     threshold: options.ThresholdOverride = None,
-    require: options.Require = None,
-    by: options.By = None,
-    ece_convention: options.EceConvention = "top-label",
+    require: asked.Require = None,
+    by: asked.By = None,
+    require_each: asked.RequireEach = None,
+    min_rows: asked.MinRows = 30,
+    baseline: asked.Baseline = None,
+    baseline_logit: asked.BaselineLogit = None,
+    baseline_prob: asked.BaselineProb = None,
+    changed: asked.Changed = None,
+    reference: asked.Reference = None,
+    identifier: asked.Identifier = None,
+    prevalence: asked.Prevalence = None,
+    per_day: asked.PerDay = None,
+    confidence: asked.Confidence = 0.95,
+    resamples: asked.Resamples = None,
+    seed: asked.Seed = 0,
+    weight: asked.Weight = None,
+    group: asked.Group = None,
+    ece_convention: asked.EceConvention = "top-label",
     bins: options.Bins = None,
     binning: options.Binning = "equal-width",
     label: options.Label = "label",
@@ -32,8 +49,11 @@ def report(
     embedding: options.Embedding = "embedding",
     embedding_model: options.EmbeddingModel = None,
     drop_unlabelled: options.DropUnlabelled = False,
-    output_format: options.Format = "table",
-    html: options.Html = None,
+    output_format: asked.Format = "table",
+    html: asked.Html = None,
+    plots: asked.Plots = None,
+    card: asked.Card = None,
+    junit: asked.Junit = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     _version: options.Version = False,
@@ -42,38 +62,94 @@ def report(
 
     Needs one of --head, --logit and --prob, unless DATA was written by `headeval score`.
     """
-    from headeval.cli.rows import Columns, choose_source, read_subject
-    from headeval.files.atomic import check_output, write_atomically
+    from headeval.cli.judging import Measured, baseline_source, compared, drifted, judged_slices, read_baseline
+    from headeval.cli.report_files import ReportFiles
+    from headeval.cli.rows import Columns, read_subject
+    from headeval.cli.sources import choose_source
     from headeval.files.tables import open_tables
-    from headeval.render.page import render_page
     from headeval.report import Report
-    from headeval.requirements import decide, parse_requirement
+    from headeval.requirements import decide, decide_each
 
     quiet = quiet or output_format == "json"  # which promises not one escape code, a progress bar's included
-    requirements = [parse_requirement(text) for text in require or []]
-    tables = open_tables(data)
-    if html:
-        check_output(html, force=force, inputs=(*tables.paths, *([head] if head else [])))
+    comparing = any(option is not None for option in (baseline, baseline_logit, baseline_prob))
+    requirements, of_each = _parsed(require, require_each, by=by, comparing=comparing)
+    _check_together(changed=changed, comparing=comparing, per_day=per_day, prevalence=prevalence)
+    if junit is not None and not (requirements or of_each):
+        raise UsageError("--junit writes the requirements as test cases: give --require or --require-each")
+    tables, files = open_tables(data), ReportFiles(html, plots, card, junit, changed, force)
+    files.check(tables, [path for path in (head, baseline) if path is not None])
     source = choose_source(tables, head=head, logit=logit, prob=prob)
-    columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
-    subject = read_subject(tables, source, columns, by=by or [], threshold=threshold, quiet=quiet)
-    how_measured = {"ece_convention": ece_convention, "n_bins": bins, "binning": binning}
-    evaluation = subject.evaluate(**how_measured)
+    other = baseline_source(tables, source, head=baseline, logit=baseline_logit, prob=baseline_prob)
+    columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled, weight, group, identifier)
+    measured = Measured(ece_convention, bins, binning, confidence, resamples, seed, prevalence, per_day)
+    subject = read_subject(
+        tables, source, columns, by=by or [], named=reference is not None, threshold=threshold, quiet=quiet
+    )
+    rival = None if other is None else read_baseline(subject, other, columns, threshold=threshold, quiet=quiet)
+    evaluation = subject.evaluate(**measured.options, **measured.traffic)
+    comparison = None if rival is None else compared(subject, rival, evaluation, measured)
+    slices = judged_slices(subject, by or [], evaluation, measured)
     judged = Report(
         provenance=_provenance(data, subject, columns),
         how=subject.how,
         seen=subject.seen,
         evaluation=evaluation,
-        slices=_slices(subject, how_measured),
-        decisions=tuple(decide(requirement, evaluation) for requirement in requirements),
+        slices=slices,
+        decisions=tuple(decide(requirement, evaluation, comparison) for requirement in requirements),
+        each=decide_each(of_each, slices, min_rows),
         notes=subject.notes,
+        comparison=comparison,
+        drift=drifted(subject, reference, columns, measured, quiet=quiet) if reference else None,
+        claim=_claim(subject, measured),
+        **(_drawn(subject, measured, evaluation) if files.drawn else {}),
     )
-    if html:
-        write_atomically(html, render_page(judged).encode(), force=force)
-        say(f"page written to {html}", quiet=quiet)
+    files.write(judged, subject, rival, quiet=quiet)
     _show(judged, output_format)
     if not judged.passed:
         raise typer.Exit(1)
+
+
+def _parsed(
+    require: list[str] | None, require_each: list[str] | None, *, by: list[str] | None, comparing: bool
+) -> "tuple[list[Requirement], list[Requirement]]":
+    from headeval.requirements import parse_requirement
+
+    if require_each and not by:
+        raise UsageError("--require-each needs --by COL, whose values are the slices")
+    return (
+        [parse_requirement(text, baseline=comparing) for text in require or []],
+        [parse_requirement(text, each=True) for text in require_each or []],
+    )
+
+
+def _check_together(*, changed: object, comparing: bool, per_day: float | None, prevalence: float | None) -> None:
+    if changed is not None and not comparing:
+        raise UsageError("--changed needs a baseline: --baseline HEAD, --baseline-logit COL or --baseline-prob COL")
+    if per_day is not None and prevalence is None:
+        raise UsageError("--per-day needs --prevalence, the share of positives among these rows")
+
+
+def _claim(subject: "Subject", measured: "Measured") -> "ClaimCheck | None":
+    from headeval.certifying.claims import check_claim, read_claim
+    from headeval.core.thresholds import confusion_counts
+
+    claim = read_claim(subject.source.head.metrics) if subject.source.head else None
+    if claim is None:
+        return None
+    return check_claim(
+        claim,
+        threshold=subject.threshold,
+        counts=confusion_counts(subject.scored_rows().p, subject.labels, threshold=subject.threshold),
+        fingerprint=subject.examples.fingerprint,
+        digests=subject.examples.digests[:, 0],
+        confidence=measured.confidence,
+    )
+
+
+def _drawn(subject: "Subject", measured: "Measured", evaluation: "Evaluation") -> dict[str, Any]:
+    from headeval.cli.judging import before_calibration, drawn
+
+    return {"curves": drawn(subject, measured), "before": before_calibration(subject, evaluation.reliability)}
 
 
 def _provenance(data: list[str], subject: "Subject", columns: "Columns") -> dict[str, Any]:
@@ -84,22 +160,8 @@ def _provenance(data: list[str], subject: "Subject", columns: "Columns") -> dict
     if source.head:
         provenance |= embedding_provenance(subject.examples, columns)
         provenance["embedding_model"] = source.head.embedding_model
-    return provenance | {"threshold_from": subject.threshold_from}
-
-
-def _slices(subject: "Subject", how_measured: dict[str, Any]) -> "tuple[Slice, ...]":
-    from headeval.report import Slice
-
-    slices = []
-    for column, values in subject.examples.slices.items():
-        names = sorted(set(values.tolist()))
-        if len(names) > MOST_SLICES:
-            raise UsageError(
-                f"--by {quoted(column)} has {len(names):,} different values, at most {MOST_SLICES} are judged: "
-                "name a column of groups"
-            )
-        slices += [Slice(column, name, subject.evaluate(values == name, **how_measured)) for name in names]
-    return tuple(slices)
+    named = {"weights": columns.weight, "groups": columns.group}
+    return provenance | {"threshold_from": subject.threshold_from} | {k: v for k, v in named.items() if v is not None}
 
 
 def _show(judged: "Report", output_format: str) -> None:

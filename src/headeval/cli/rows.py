@@ -2,63 +2,49 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headeval.cli.console import progress
+from headeval.cli.sources import Source, check_models
 from headeval.core.checks import FloatArray, IntArray
-from headeval.errors import HeadError, UsageError
-from headeval.evaluation import Evaluation, ScoreKind, evaluate
+from headeval.evaluation import Evaluation, evaluate
 from headeval.files.examples import Examples, read_examples, require_both_classes
-from headeval.files.heads import check_embedding_model, read_head
-from headeval.files.scores import DeclaredScores, declarations_differ, declared_scores, declared_seen
 from headeval.files.tables import Tables
-from headeval.head import LinearHead
 from headeval.head_history import RowsSeen, RowsUsed, rows_seen
-from headeval.printable import listed, printable, quoted
+from headeval.scored_rows import ScoredRows
 
 DEFAULT_THRESHOLD = 0.5
+DEFAULT_ID = "id"
 
 _USED = {"fitted": "used for the fit", "calibrated": "used for a calibration"}
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Where the command line says labels and embeddings are."""
+    """Where the command line says labels and embeddings are, and what else is known of a row.
+
+    Attributes
+    ----------
+    identifier : the column that names a row; None takes `id` where there is one.
+    """
 
     label: str
     positive: str | None
     embedding: str
     embedding_model: str | None
     drop_unlabelled: bool
+    weight: str | None = None
+    group: str | None = None
+    identifier: str | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What gives the scores: a head, or a column of logits or of probabilities.
-
-    Attributes
-    ----------
-    name : the head's file or the column, as shown.
-    kind : what the scores are; a head gives logits.
-    head : None for a column.
-    classes, threshold : of the head or of the score file's own metadata; None where nothing says.
-    seen : how many of the score file's rows had been seen, by its own metadata; None for a head, which tells itself.
-    """
-
-    name: str
-    kind: ScoreKind
-    head: LinearHead | None = None
-    classes: tuple[str, str] | None = None
-    threshold: float | None = None
-    seen: RowsSeen | None = None
-
-    @property
-    def what(self) -> str:
-        """The kind of thing that gives the scores, as a key of the provenance."""
-        return "head" if self.head else "logit_column" if self.kind == "logit" else "probability_column"
+    def id_column(self, tables: Tables) -> str | None:
+        """Return the column that names the rows of these tables; None where they have no such column."""
+        if self.identifier is not None:
+            return self.identifier
+        return DEFAULT_ID if all(DEFAULT_ID in file.schema.names for file in tables.files) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +58,7 @@ class Subject:
     threshold_from : "option", "head", "score file" or "default".
     how : which rows these are, in words.
     seen : how many of the rows made the head, where that is known.
+    ids : (n,) the names of the rows; None where they were not read.
     """
 
     tables: Tables
@@ -83,6 +70,7 @@ class Subject:
     threshold_from: str
     how: str
     seen: RowsSeen | None
+    ids: NDArray[np.object_] | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -94,62 +82,45 @@ class Subject:
 
     def evaluate(self, rows: Any = slice(None), **options: Any) -> Evaluation:
         """Judge all rows, or those of a mask."""
+        weights, groups = self.examples.weights, self.examples.groups
         return evaluate(
             self.scores[rows],
             self.labels[rows],
             kind=self.source.kind,
             threshold=self.threshold,
             classes=self.examples.classes,
+            weights=None if weights is None else weights[rows],
+            groups=None if groups is None else groups[rows],
             **options,
         )
 
+    def scored_rows(self) -> ScoredRows:
+        """Return the rows in the order of the files."""
+        return ScoredRows.checked(
+            self.scores,
+            self.labels,
+            kind=self.source.kind,
+            weights=self.examples.weights,
+            groups=self.examples.groups,
+        )
 
-def read_training_rows(
-    tables: Tables, columns: Columns, *, weight: str | None, group: str | None, quiet: bool
-) -> Examples:
-    """Return the labelled embeddings of both classes."""
+
+def read_training_rows(tables: Tables, columns: Columns, *, named: bool, quiet: bool) -> Examples:
+    """Return the labelled embeddings of both classes, where `named` with the names of the rows among the slices."""
+    identifier = columns.id_column(tables) if named else None
     examples = read_examples(
         tables,
         label=columns.label,
         positive=columns.positive,
         embedding=columns.embedding,
-        weight=weight,
-        group=group,
+        weight=columns.weight,
+        group=columns.group,
+        by=[] if identifier is None else [identifier],
         drop_unlabelled=columns.drop_unlabelled,
         track=reading(quiet),
     )
     require_both_classes(examples, tables)
     return examples
-
-
-def choose_source(tables: Tables, *, head: Path | None, logit: str | None, prob: str | None) -> Source:
-    """Return the one source the options name, or the one the files declare; never a guess."""
-    if sum(option is not None for option in (head, logit, prob)) > 1:
-        raise UsageError("--head, --logit and --prob exclude each other: name the one thing to judge")
-    if head is not None:
-        return head_source(read_head(head), str(head))
-    declared = declared_scores(tables)
-    if logit is not None:
-        return _column_source(tables, logit, "logit", declared)
-    if prob is not None:
-        return _column_source(tables, prob, "prob", declared)
-    if declarations_differ(tables):
-        raise UsageError(
-            "the files declare different scores, classes or thresholds: give --logit COL and --threshold T"
-        )
-    if not declared:
-        raise UsageError(
-            "nothing says what to judge: give --head HEAD, or --logit COL or --prob COL for a column of scores; "
-            f"the columns are {listed(tables.column_names, longest=12)}"
-        )
-    return _column_source(tables, declared[0].logit, "logit", declared)
-
-
-def head_source(head: LinearHead, name: str) -> Source:
-    """Return the source for a head that is judged on embeddings; one with more than two classes is refused."""
-    if len(head.classes) != 2:
-        raise HeadError(f"{printable(name)}: has {len(head.classes)} classes; only heads with two can be judged")
-    return Source(name, "logit", head, (head.classes[0], head.classes[1]), head.threshold)
 
 
 def read_subject(
@@ -158,26 +129,16 @@ def read_subject(
     columns: Columns,
     *,
     by: Sequence[str] = (),
+    named: bool = False,
     threshold: float | None = None,
     quiet: bool,
 ) -> Subject:
-    """Read labels and scores; a head must have been made for the embeddings' own model."""
+    """Read labels and scores, with the names of the rows where `named`; a head must fit the embeddings' own model."""
     head = source.head
+    identifier = columns.id_column(tables) if named else None
     if head is not None:
         check_models(head, tables, columns.embedding_model)
-    examples = read_examples(
-        tables,
-        label=columns.label,
-        positive=columns.positive,
-        classes=source.classes,
-        embedding=columns.embedding if head else None,
-        score=None if head else source.name,
-        score_kind=source.kind,
-        by=by,
-        drop_unlabelled=columns.drop_unlabelled,
-        dim=head.dim if head else None,
-        track=reading(quiet),
-    )
+    examples = _scored_examples(tables, source, columns, (*by, *([] if identifier is None else [identifier])), quiet)
     chosen, chosen_from = _threshold(source, threshold)
     seen = _seen(examples, source)
     scores = head.logits(examples.embeddings) if head and examples.embeddings is not None else examples.scores
@@ -191,13 +152,27 @@ def read_subject(
         threshold_from=chosen_from,
         how=_which_rows(examples, source, seen),
         seen=seen,
+        ids=None if identifier is None else examples.slices[identifier],
     )
 
 
-def check_models(head: LinearHead, tables: Tables, option: str | None) -> None:
-    """Refuse embeddings that the option or the files' metadata ascribe to another model than the head's."""
-    check_embedding_model(head, name=option, source="--embedding-model")
-    check_embedding_model(head, name=tables.embedding_model, source=str(tables.paths[0]))
+def _scored_examples(tables: Tables, source: Source, columns: Columns, by: Sequence[str], quiet: bool) -> Examples:
+    head = source.head
+    return read_examples(
+        tables,
+        label=columns.label,
+        positive=columns.positive,
+        classes=source.classes,
+        embedding=columns.embedding if head else None,
+        score=None if head else source.name,
+        score_kind=source.kind,
+        weight=columns.weight,
+        group=columns.group,
+        by=by,
+        drop_unlabelled=columns.drop_unlabelled,
+        dim=head.dim if head else None,
+        track=reading(quiet),
+    )
 
 
 def rows_used(examples: Examples) -> RowsUsed:
@@ -228,18 +203,6 @@ def embedding_provenance(examples: Examples, columns: Columns) -> dict[str, str]
 def reading(quiet: bool) -> Any:
     """Return the progress bar of reading tables."""
     return progress("reading", quiet=quiet, size=lambda block: block.batch.num_rows)
-
-
-def _column_source(tables: Tables, column: str, kind: ScoreKind, declared: Sequence[DeclaredScores]) -> Source:
-    entry = next((entry for entry in declared if column in {entry.logit, entry.prob}), None)
-    if entry is None:
-        return Source(column, kind)
-    if column != (entry.logit if kind == "logit" else entry.prob):
-        own = "logit" if column == entry.logit else "prob"
-        raise UsageError(f"the file itself says that column {quoted(column)} is a {own}: use --{own} {quoted(column)}")
-    # What the file says of rows seen concerns its newest scores: a calibration has not changed the earlier ones.
-    seen = declared_seen(tables) if entry is declared[0] else None
-    return Source(column, kind, None, entry.classes, entry.threshold, seen)
 
 
 def _threshold(source: Source, option: float | None) -> tuple[float, str]:

@@ -20,7 +20,8 @@ def score(
 
     Writes a .parquet or .csv file with all columns of DATA but the embeddings.
     """
-    from headeval.cli.rows import check_models, reading
+    from headeval.cli.rows import reading
+    from headeval.cli.sources import check_models
     from headeval.files.examples import embedding_columns
     from headeval.files.heads import read_head
     from headeval.files.output import check_table_output

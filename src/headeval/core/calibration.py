@@ -32,13 +32,12 @@ class ReliabilityTable:
     ----------
     convention, binning : how the rows were made.
     lower, upper : (B,) edges of each bin; which side is closed is the convention's.
-    counts : (B,) rows in the bin.
+    counts : (B,) rows in the bin, whatever their weights.
     confidence : (B,) mean confidence, 0.0 in an empty bin.
     accuracy : (B,) share correct (positive-class: share of positives), 0.0 in an empty bin.
-    ece : Σ (counts/n)·|accuracy − confidence|.
+    weight : (B,) share of all weight that is in the bin; counts/n where rows are not weighted.
+    ece : Σ weight·|accuracy − confidence|.
     mce : the largest |accuracy − confidence| of a bin that is not empty.
-    ece_if_calibrated : about the mean ECE of perfectly calibrated classifiers on rows of these confidences; by
-        chance one of them can well show half as much again.
     """
 
     convention: Convention
@@ -48,9 +47,9 @@ class ReliabilityTable:
     counts: IntArray
     confidence: FloatArray
     accuracy: FloatArray
+    weight: FloatArray
     ece: float
     mce: float
-    ece_if_calibrated: float
 
     @property
     def n_bins(self) -> int:
@@ -65,6 +64,7 @@ def reliability_table(
     convention: Convention = "top-label",
     n_bins: int | None = None,
     binning: Binning = "equal-width",
+    weights: ArrayLike | None = None,
 ) -> ReliabilityTable:
     """Group the rows by confidence and compare mean confidence with mean accuracy in each group.
 
@@ -76,6 +76,9 @@ def reliability_table(
     n_bins : B ≥ 1; None takes the convention's default.
     binning : "equal-width" divides [0, 1] evenly; "equal-mass" puts about n/B rows in each bin and
         never divides tied confidences, so that there can be fewer than B bins.
+    weights : (n,) ≥ 0, finite, not all zero: means and errors are weighted, in equal-width bins as if a row of
+        weight 2 were there twice; counts and the edges of equal-mass bins stay those of the rows. A bin without
+        weight counts as empty. None weighs all rows alike.
 
     Raises
     ------
@@ -99,15 +102,46 @@ def reliability_table(
         raise ValueError(f"binning must be one of {', '.join(get_args(Binning))}, got {binning!r}")
     n_bins = checks.whole_number("n_bins", DEFAULT_BINS[convention] if n_bins is None else n_bins, minimum=1)
     confidence, correct = _confidence(probs, labels, convention)
-    closed_left = convention == "top-label-left"
+    weight = unit_weights(weights, n=confidence.shape[0])
     if binning == "equal-width":
         inner = np.arange(1, n_bins) / n_bins
     else:
-        inner = _equal_mass_edges(confidence, n_bins, closed_left=closed_left)
-    # Comparing with the edges themselves, b/B, is clip(ceil(c·B) − 1, 0, B − 1) without the rounding of
-    # the product c·B, which for some B puts an edge into the bin above.
-    index = np.searchsorted(inner, confidence, side="right" if closed_left else "left")
-    return _table(index, confidence, correct, inner, convention, binning)
+        inner = _equal_mass_edges(confidence, n_bins, closed_left=convention == "top-label-left")
+    index = _index(inner, confidence, convention)
+    return _table(index, confidence, correct, weight, inner, convention, binning)
+
+
+def binned_rows(probs: ArrayLike, labels: ArrayLike, table: ReliabilityTable) -> tuple[IntArray, FloatArray, IntArray]:
+    """Return where each row stands in its reliability table.
+
+    Parameters
+    ----------
+    probs, labels : the rows that `table` was made of, in any order.
+
+    Returns
+    -------
+    index : (n,) bin of the row, in 0..B−1.
+    confidence : (n,) of the row, in the table's convention.
+    outcome : (n,) 1 where the row was right (positive-class: is positive), else 0.
+
+    Raises
+    ------
+    ValueError
+        When the rows break what `reliability_table` asks of them, or are not those of the table.
+
+    Examples
+    --------
+    >>> table = reliability_table([0.9, 0.2], [1, 1], n_bins=2)
+    >>> index, confidence, outcome = binned_rows([0.9, 0.2], [1, 1], table)
+    >>> index.tolist(), confidence.tolist(), outcome.tolist()
+    ([1, 1], [0.9, 0.8], [1, 0])
+    """
+    confidence, correct = _confidence(probs, labels, table.convention)
+    index = _index(table.lower[1:], confidence, table.convention)
+    counts = np.bincount(index, minlength=table.n_bins)
+    if not np.array_equal(counts, table.counts):
+        raise ValueError(f"table must be made of these rows, got counts {table.counts.tolist()} for {counts.tolist()}")
+    return index, confidence, correct
 
 
 def reliability_bins(probs: ArrayLike, labels: ArrayLike, n_bins: int = 15) -> tuple[IntArray, FloatArray, FloatArray]:
@@ -191,6 +225,20 @@ def _confidence(probs: ArrayLike, labels: ArrayLike, convention: Convention) -> 
     return np.where(predicted, p, 1.0 - p), (predicted == (y == 1)).astype(np.int64)
 
 
+def unit_weights(weights: ArrayLike | None, *, n: int) -> FloatArray:
+    """Return weights below 2, the largest at least 1, so that neither their sum nor their squares overflow."""
+    s = checks.sample_weights(weights, n=n)
+    # A power of two moves no digit, so that the unit of the weights changes nothing; nor does a weight of 1, even of
+    # the smallest confidence there is.
+    return np.ones(n) if s is None else np.ldexp(s, 1 - np.frexp(s.max())[1])
+
+
+def _index(inner: FloatArray, confidence: FloatArray, convention: Convention) -> IntArray:
+    # Comparing with the edges themselves, b/B, is clip(ceil(c·B) − 1, 0, B − 1) without the rounding of
+    # the product c·B, which for some B puts an edge into the bin above.
+    return np.searchsorted(inner, confidence, side="right" if convention == "top-label-left" else "left")
+
+
 def _equal_mass_edges(confidence: FloatArray, n_bins: int, *, closed_left: bool) -> FloatArray:
     """Return inner edges at the k/B quantiles; edges are values that occur, so ties stay together."""
     n = confidence.shape[0]
@@ -208,34 +256,26 @@ def _table(
     index: IntArray,
     confidence: FloatArray,
     correct: IntArray,
+    weight: FloatArray,
     inner: FloatArray,
     convention: Convention,
     binning: Binning,
 ) -> ReliabilityTable:
-    n_bins, n = inner.shape[0] + 1, confidence.shape[0]
-    counts = np.bincount(index, minlength=n_bins)
-    divisor = np.maximum(counts, 1)
-    mean_confidence = np.bincount(index, weights=confidence, minlength=n_bins) / divisor
-    mean_accuracy = np.bincount(index, weights=correct, minlength=n_bins) / divisor
+    n_bins = inner.shape[0] + 1
+    held = np.bincount(index, weights=weight, minlength=n_bins)
+    divisor, total = np.where(held > 0, held, 1.0), float(weight.sum()) or 1.0  # no rows: every sum is 0
+    mean_confidence = np.bincount(index, weights=weight * confidence, minlength=n_bins) / divisor
+    mean_accuracy = np.bincount(index, weights=weight * correct, minlength=n_bins) / divisor
     gap = np.abs(mean_accuracy - mean_confidence)
     return ReliabilityTable(
         convention=convention,
         binning=binning,
         lower=np.append(0.0, inner),
         upper=np.append(inner, 1.0),
-        counts=counts,
+        counts=np.bincount(index, minlength=n_bins),
         confidence=mean_confidence,
         accuracy=mean_accuracy,
-        ece=float(counts @ gap) / max(n, 1),
-        mce=float(gap[counts > 0].max(initial=0.0)),
-        ece_if_calibrated=_ece_if_calibrated(index, confidence, n_bins),
+        weight=held / total,
+        ece=float(held @ gap) / total,
+        mce=float(gap[held > 0].max(initial=0.0)),
     )
-
-
-def _ece_if_calibrated(index: IntArray, confidence: FloatArray, n_bins: int) -> float:
-    """Expected ECE when each row is right with probability c, independently of the others."""
-    # The number of rows right in a bin then has the variance v = Σ c(1 − c). Its mean distance from the expected
-    # number is about that of a normal variable, √(2v/π), where v is large, and never more than 2v, the sum of the
-    # distances of the single rows, which it approaches where v is small.
-    v = np.bincount(index, weights=confidence * (1.0 - confidence), minlength=n_bins)
-    return float(np.minimum(np.sqrt(2.0 / np.pi * v), 2.0 * v).sum() / max(confidence.shape[0], 1))

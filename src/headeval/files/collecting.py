@@ -68,6 +68,7 @@ class Collector:
         )
         self._scores = GrowingArray(np.float64, expected=n_rows)
         self._weights = GrowingArray(np.float64, expected=n_rows)
+        self._kept = GrowingArray(np.bool_, expected=n_rows)
 
     def add(self, block: Block) -> None:
         """Take the rows of a block.
@@ -86,7 +87,7 @@ class Collector:
         if self._vectors is not None:
             _append(self._embeddings, self._vectors.read(batch, place))
         if self._wanted.score is not None:
-            _append(self._scores, self._read_scores(batch, self._wanted.score, place))
+            _append(self._scores, read_scores(batch, self._wanted.score, place, is_prob=self._wanted.is_prob))
         if self._wanted.weight is not None:
             _append(self._weights, _read_weights(batch, self._wanted.weight, place))
         if self._groups is not None:
@@ -111,6 +112,10 @@ class Collector:
         rule = resolve_labels(counts, where=where, positive=positive, classes=classes)
         is_positive = np.array([text in rule.positives for text in texts], dtype=np.uint8)
         return is_positive[codes], rule.classes
+
+    def kept(self) -> NDArray[np.bool_]:
+        """Return which rows of the files have a label and were kept, shape (all rows,)."""
+        return self._kept.array()
 
     def embeddings(self) -> NDArray[Any] | None:
         """Return the embeddings, shape (n, d), or None."""
@@ -157,6 +162,7 @@ class Collector:
         self, batch: pa.RecordBatch, codes: NDArray[np.int64], place: Place
     ) -> tuple[pa.RecordBatch, NDArray[np.int64], Place]:
         missing = codes == MISSING
+        self._kept.append(~missing)
         if not missing.any():
             return batch, codes, place
         if not self._wanted.drop_unlabelled:
@@ -176,19 +182,6 @@ class Collector:
                 f"{shown(place.path)}: {column} holds more than {_MOST_LABELS} different values, "
                 "a label has two; name the column of the labels with --label"
             )
-
-    def _read_scores(self, batch: pa.RecordBatch, name: str, place: Place) -> NDArray[np.float64] | None:
-        scores = read_numbers(batch.column(name), name, place)
-        if scores is None or not self._wanted.is_prob:
-            return scores
-        outside = (scores < 0) | (scores > 1)
-        if outside.any():
-            label = f"column {quoted(name)} is no probability in [0, 1]"
-            percent = scores.min() >= 0 and scores.max() <= 100
-            advice = "if it holds per cent, divide by 100; " if percent else ""
-            advice += f"if it holds logits, use --logit {quoted(name)}"
-            place.fault(outside, label, advice=advice, cells=scores[outside].tolist())
-        return scores
 
     def _read_groups(self, batch: pa.RecordBatch, groups: Categories, place: Place) -> NDArray[np.int64]:
         codes = groups.codes(batch.column(groups.name), place)
@@ -210,6 +203,21 @@ def null_text(texts: Collection[str]) -> str:
         number += 1
         text = f"({NULL_SLICE[1:-1]}, {number})"
     return text
+
+
+def read_scores(batch: pa.RecordBatch, name: str, place: Place, *, is_prob: bool) -> NDArray[np.float64] | None:
+    """Return a column of scores, shape (n,); None, its faults noted, where a row is no number or no probability."""
+    scores = read_numbers(batch.column(name), name, place)
+    if scores is None or not is_prob:
+        return scores
+    outside = (scores < 0) | (scores > 1)
+    if outside.any():
+        label = f"column {quoted(name)} is no probability in [0, 1]"
+        percent = scores.min() >= 0 and scores.max() <= 100
+        advice = "if it holds per cent, divide by 100; " if percent else ""
+        advice += f"if it holds logits, use --logit {quoted(name)}"
+        place.fault(outside, label, advice=advice, cells=scores[outside].tolist())
+    return scores
 
 
 def place_of(block: Block, faults: RowFaults) -> Place:

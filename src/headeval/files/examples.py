@@ -36,6 +36,7 @@ class Examples:
     slices : by column, the text of the value of each row, shape (n,); "(null)" for a null, or "(null, 2)" where that
         text occurs.
     unlabelled : how many rows were left out since they have no label.
+    kept : which rows of the files these are, shape (n + unlabelled,).
     digests : of each row's embedding or score, shape (n, 2); see `headeval.files.fingerprint`.
     fingerprint : of rows and labels; the same rows in another order or in other files have the same.
     """
@@ -49,6 +50,7 @@ class Examples:
     groups: NDArray[np.int64] | None
     slices: Mapping[str, NDArray[np.object_]]
     unlabelled: int
+    kept: NDArray[np.bool_]
     digests: NDArray[np.uint64]
     fingerprint: str
 
@@ -139,6 +141,7 @@ def read_examples(
         groups=collector.groups(),
         slices=collector.slices(),
         unlabelled=collector.unlabelled,
+        kept=collector.kept(),
         digests=digests,
         fingerprint=fingerprint(digests, labels),
     )

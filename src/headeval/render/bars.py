@@ -1,9 +1,12 @@
-"""A bar of a reliability diagram in characters."""
+"""A bar of a reliability diagram, and a curve in one line, in characters."""
+
+from collections.abc import Sequence
 
 FULL = "█"
 EIGHTHS = " ▏▎▍▌▋▊▉"
+HEIGHTS = "▁▂▃▄▅▆▇█"
 MARK = "│"
-ASCII_FULL, ASCII_MARK = "#", "|"
+ASCII_FULL, ASCII_MARK, ASCII_HEIGHTS = "#", "|", "_.:-=+*#"
 
 
 def bar_text(share: float, mean: float, *, width: int, ascii_only: bool) -> str:
@@ -27,3 +30,14 @@ def bar_text(share: float, mean: float, *, width: int, ascii_only: bool) -> str:
         cells = list((FULL * filled + (EIGHTHS[eighths] if eighths else "")).ljust(width))
     cells[min(int(mean * width), width - 1)] = ASCII_MARK if ascii_only else MARK
     return "".join(cells)
+
+
+def sparkline(shares: Sequence[float]) -> str:
+    """Return one character for each share in [0, 1], the higher the fuller; only an exact 1 is full.
+
+    Examples
+    --------
+    >>> sparkline([0.0, 0.5, 0.99, 1.0])
+    '▁▄▇█'
+    """
+    return "".join(HEIGHTS[int(share * (len(HEIGHTS) - 1))] for share in shares)

@@ -59,7 +59,7 @@ def _references(text: str) -> str:
 def _blocks(sheet: Sheet) -> Iterator[str]:
     yield f"## {escape(sheet.heading)}"
     if sheet.requirements:
-        yield from map(_grid, sheet.requirements.grids)
+        yield from _content(sheet.requirements)
     yield f"> [!CAUTION]\n> {escape(sheet.how)}" if sheet.caution else f"**{escape(sheet.how)}**"
     if sheet.notes:
         yield "\n".join(f"- {escape(note)}" for note in sheet.notes)
@@ -73,6 +73,10 @@ def _section(section: Section) -> Iterator[str]:
     yield f"### {escape(section.title)}"
     if section.lead:
         yield escape(section.lead)
+    yield from _content(section)
+
+
+def _content(section: Section) -> Iterator[str]:
     yield from map(_grid, section.grids)
     if section.footnotes:
         yield "\n".join(f"- {escape(note)}" for note in section.footnotes)

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from headeval.evaluation import Metric
+from headeval.core.intervals import Interval
+from headeval.metric import Metric
 
 DIGITS = 4
 UNDEFINED = "undefined"
@@ -113,6 +114,39 @@ def metric_value(metric: Metric, *, whole: bool = False) -> str:
     if metric.value is None:
         return UNDEFINED
     return count(metric.value) if whole else number(metric.value)
+
+
+def interval_text(interval: Interval) -> str:
+    """Return the bounds of an interval, each as `number` shows it.
+
+    Examples
+    --------
+    >>> interval_text(Interval(0.84301, 0.99999, 0.95, "Wilson"))
+    '[0.8430, >0.9999]'
+    """
+    return f"[{number(interval.lower)}, {number(interval.upper)}]"
+
+
+def level(confidence: float) -> str:
+    """Return a confidence as it heads a column of intervals.
+
+    Examples
+    --------
+    >>> level(0.95), level(0.999)
+    ('95 % interval', '99.9 % interval')
+    """
+    return f"{percent(confidence)} interval"
+
+
+def percent(share: float) -> str:
+    """Return a share that somebody chose, in per cent and unrounded.
+
+    Examples
+    --------
+    >>> percent(0.95), percent(0.001)
+    ('95 %', '0.1 %')
+    """
+    return f"{100 * share:.10g} %"
 
 
 def measured(value: float, bound: float) -> str:

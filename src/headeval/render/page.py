@@ -1,14 +1,31 @@
-"""A report as one self-contained HTML page: no script, no network, readable in light, dark and print."""
+"""A report as one self-contained HTML page, readable in light, dark and print, with nothing asked of any network.
 
+Scripts and style stand in the page, and its content security policy names their digests: nothing else can run, and
+nothing can be fetched. Without curves there is no script at all.
+"""
+
+import base64
+import hashlib
+import json
 from importlib import resources
+from typing import Any
 
+from headeval.curves import Curves
 from headeval.errors import UsageError
+from headeval.render.numbers import percent
+from headeval.render.page_charts import chart_data, chart_words
+from headeval.render.page_panel import MOVING, cost_labels, moving_sections, panel_data
+from headeval.render.sections import in_sentence
 from headeval.render.sheet import report_sheet
 from headeval.report import Report
 
+_LIBRARY = "vendor/uPlot-1.6.32"
+# What would end the element, or be a line terminator in scripts of old; JSON reads each back as it was.
+_ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+
 
 def render_page(report: Report) -> str:
-    """Return a report as an HTML document.
+    """Return a report as an HTML document; where it has curves, with charts and a slider over the threshold.
 
     Raises
     ------
@@ -20,11 +37,62 @@ def render_page(report: Report) -> str:
     except ImportError as error:
         raise UsageError("the HTML page needs jinja2: pip install 'headeval[html]'") from error
     environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_resource),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    source = resources.files("headeval.render").joinpath("page.html.j2").read_text(encoding="utf-8")
-    return environment.from_string(source).render(sheet=report_sheet(report))
+    style = _resource("page.css") + (_resource(f"{_LIBRARY}/uPlot.min.css") if report.curves else "")
+    sheet = report_sheet(report)
+    parts: dict[str, Any] = {"sheet": sheet, "sections": sheet.sections, "style": style, "panel": None, "scripts": ()}
+    if report.curves is not None:
+        parts["scripts"] = (_resource(f"{_LIBRARY}/uPlot.iife.min.js"), _resource("page.js"))
+        parts["panel"] = _panel(report, report.curves)
+        parts["sections"] = tuple(section for section in sheet.sections if section.title not in MOVING)
+    parts["policy"] = _policy(style, parts["scripts"])
+    return environment.get_template("page.html.j2").render(parts)
+
+
+def data_block(document: Any) -> str:
+    r"""Return JSON that can stand inside a script element, whatever its texts hold.
+
+    Examples
+    --------
+    >>> data_block({"class": "</script>"})
+    '{"class":"\\u003c/script\\u003e"}'
+    """
+    return json.dumps(document, separators=(",", ":"), allow_nan=False, ensure_ascii=False).translate(_ESCAPED)
+
+
+def _panel(report: Report, drawn: Curves) -> dict[str, Any]:
+    evaluation = report.evaluation
+    sections = moving_sections(evaluation)
+    return {
+        "data": data_block(panel_data(report, drawn.sweep) | {"charts": chart_data(report, drawn)}),
+        "sections": sections,
+        "followers": ", ".join((*(section.title for section in sections), "charts and costs")).capitalize(),
+        "words": chart_words(report, drawn),
+        "classes": tuple(in_sentence(name) for name in evaluation.classes),
+        "costs": cost_labels(evaluation),
+        "ranked": drawn.roc is not None,
+        "band": "" if evaluation.confidence is None else percent(evaluation.confidence),
+        "before": report.before is not None,
+        "licence": _resource(f"{_LIBRARY}/LICENSE"),
+    }
+
+
+def _policy(style: str, scripts: tuple[str, ...]) -> str:
+    allowed = [f"style-src {_digest(style)}"]
+    if scripts:
+        allowed.append(f"script-src {' '.join(map(_digest, scripts))}")
+    return "; ".join(("default-src 'none'", *allowed, "base-uri 'none'", "form-action 'none'"))
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _resource(name: str) -> str:
+    return resources.files("headeval.render").joinpath(*name.split("/")).read_text(encoding="utf-8")

@@ -1,33 +1,20 @@
 """What a command shows, laid out once for every format: where it comes from, its sections, notes and verdict."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from headeval.evaluation import Evaluation
 from headeval.printable import printable
-from headeval.render.numbers import NOTHING, UNDEFINED, count, exact, measured, metric_value
-from headeval.render.sections import Column, Grid, Section, Tone, evaluation_sections, in_sentence
-from headeval.report import Report, Slice
-from headeval.requirements import Decision, Verdict
-
-FEW_ROWS = 30
-FEW_OF_A_CLASS = 10
-
-_SLICE_METRICS = {
-    "prevalence": "prev.",
-    "auc": "AUC",
-    "ap": "AP",
-    "recall": "recall",
-    "fpr": "FPR",
-    "ece_positive_class": "ECE pos.",
-}
-_VERDICTS: dict[Verdict, tuple[str, Tone]] = {
-    Verdict.MET: ("met", "good"),
-    Verdict.NOT_MET: ("NOT MET", "bad"),
-    Verdict.UNDECIDED: ("UNDECIDED", "doubtful"),
-}
+from headeval.render.claim import claim_section
+from headeval.render.comparison import comparison_section
+from headeval.render.drift import drift_section
+from headeval.render.evaluation_sections import evaluation_sections
+from headeval.render.numbers import count, exact, metric_value, percent
+from headeval.render.requirements import requirements_section, verdict_line
+from headeval.render.sections import Section, Tone, in_sentence
+from headeval.render.slices import slice_sections
+from headeval.report import FEW_ROWS, Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +49,25 @@ def report_sheet(report: Report) -> Sheet:
     """Lay out a report; `how` is a caution where the rows are in-sample."""
     return Sheet(
         title="headeval report",
-        provenance=(*provenance_lines(report.provenance), ("rows judged", rows_line(report.evaluation))),
+        provenance=(*provenance_lines(report.provenance), *judged_lines(report.evaluation)),
         how=printable(report.how),
         caution=report.in_sample is not None,
-        sections=(*evaluation_sections(report.evaluation), *_slice_sections(report.slices)),
+        sections=report_sections(report),
         notes=evaluation_notes(report.evaluation, report.notes),
-        requirements=_requirements(report.decisions) if report.decisions else None,
-        verdict=verdict_line(report.decisions),
+        requirements=requirements_section(report),
+        verdict=verdict_line(report.verdicts),
         tone="good" if report.passed else "bad",
+    )
+
+
+def report_sections(report: Report) -> tuple[Section, ...]:
+    """Return what a report measured, part by part."""
+    return (
+        *evaluation_sections(report.evaluation),
+        *(() if report.claim is None else (claim_section(report.claim),)),
+        *(() if report.comparison is None else (comparison_section(report.comparison, report.evaluation),)),
+        *slice_sections(report.slices, report.evaluation),
+        *(() if report.drift is None else (drift_section(report.drift),)),
     )
 
 
@@ -85,93 +83,24 @@ def rows_line(evaluation: Evaluation) -> str:
     return f"{metric_value(evaluation.n, whole=True)}: {each}"
 
 
+def judged_lines(evaluation: Evaluation) -> tuple[tuple[str, str], ...]:
+    """Return which rows were judged, and how their intervals were computed."""
+    rows = ("rows judged", rows_line(evaluation))
+    if evaluation.confidence is None:
+        return (rows,)
+    drawn, how = evaluation.resampling, f"{percent(evaluation.confidence)} confidence"
+    if drawn is not None:
+        units = "groups" if drawn.grouped else "rows"
+        how += f"; bootstrap of {count(drawn.n_resamples)} resamples of {units}, seed {drawn.seed}"
+    return (rows, ("intervals", how))
+
+
 def evaluation_notes(evaluation: Evaluation, notes: Iterable[str]) -> tuple[str, ...]:
     """Return what a reader must not miss, with a warning where either class has few rows."""
     counts = evaluation.counts
     rough = (f"rates on so few rows are rough: {count(counts.positives)} positive, {count(counts.negatives)} negative",)
     few = any(0 < rows < FEW_ROWS for rows in (counts.positives, counts.negatives))
     return tuple(printable(note) for note in (*notes, *evaluation.notes, *(rough if few else ())))
-
-
-def verdict_line(decisions: tuple[Decision, ...]) -> str:
-    """Return one sentence on all requirements, empty where there is none.
-
-    Examples
-    --------
-    >>> verdict_line(())
-    ''
-    """
-    total = len(decisions)
-    if total <= 1:
-        return f"The requirement is {decisions[0].verdict.value}." if decisions else ""
-    outcomes = Counter(decision.verdict for decision in decisions)
-    failed, undecided = outcomes[Verdict.NOT_MET], outcomes[Verdict.UNDECIDED]
-    if failed and undecided:
-        return f"{failed} of {total} requirements not met, {undecided} undecided."
-    if failed or undecided:
-        return f"{failed or undecided} of {total} requirements {'not met' if failed else 'undecided'}."
-    return f"All {total} requirements met."
-
-
-def _requirements(decisions: tuple[Decision, ...]) -> Section:
-    rows, tones = [], []
-    for decision in decisions:
-        wanted, (word, tone) = decision.requirement, _VERDICTS[decision.verdict]
-        asked = f"{wanted.metric} {wanted.comparison} {exact(wanted.bound)}"
-        rows.append((asked, _measured(decision), word, printable(decision.reason)))
-        tones.append(tone)
-    columns: tuple[Column, ...] = (Column("requirement"), Column("measured", numeric=True), Column("verdict"))
-    if any(row[-1] for row in rows):
-        columns = (*columns, Column("reason"))
-    cells = tuple(row[: len(columns)] for row in rows)
-    return Section("Requirements", (Grid("requirements", columns, cells, tones=tuple(tones)),))
-
-
-def _measured(decision: Decision) -> str:
-    if decision.value is None:
-        return UNDEFINED
-    if decision.requirement.metric == "n":
-        return count(decision.value)
-    return measured(decision.value, decision.requirement.bound)
-
-
-def _slice_sections(slices: tuple[Slice, ...]) -> tuple[Section, ...]:
-    """One section a column, in the order the columns come."""
-    by_column: dict[str, list[Slice]] = {}
-    for part in slices:
-        by_column.setdefault(part.column, []).append(part)
-    return tuple(_slice_section(column, parts) for column, parts in by_column.items())
-
-
-def _slice_section(column: str, parts: list[Slice]) -> Section:
-    columns = (printable(column), "rows", "pos.", *_SLICE_METRICS.values())
-    missing: dict[str, dict[str, None]] = {}
-    rows, any_few = [], False
-    for part in parts:
-        counts, few = part.evaluation.counts, _few(part.evaluation)
-        any_few |= few
-        cells = [f"{printable(part.value)}{' *' if few else ''}", count(counts.n), count(counts.positives)]
-        for name, heading in _SLICE_METRICS.items():
-            metric = getattr(part.evaluation, name)
-            if metric.value is None:
-                missing.setdefault(metric.reason, {})[heading] = None
-            cells.append(NOTHING if metric.value is None else metric_value(metric))
-        rows.append(tuple(cells))
-    footnotes = [f"{NOTHING} undefined ({', '.join(names)}): {reason}" for reason, names in missing.items()]
-    if any_few:
-        footnotes.append(f"* few rows: fewer than {FEW_ROWS}, or 1 to {FEW_OF_A_CLASS - 1} of a class; rates are rough")
-    grid = Grid(
-        f"slices by {printable(column)}",
-        tuple(Column(heading, numeric=index > 0) for index, heading in enumerate(columns)),
-        tuple(rows),
-    )
-    legend = "prev.: prevalence; AP: average precision; ECE pos.: positive-class ECE, on few rows mostly chance"
-    return Section(f"Slices by {printable(column)}", (grid,), footnotes=(legend, *footnotes))
-
-
-def _few(evaluation: Evaluation) -> bool:
-    counts = evaluation.counts
-    return counts.n < FEW_ROWS or any(0 < rows < FEW_OF_A_CLASS for rows in (counts.positives, counts.negatives))
 
 
 def _value(value: object) -> str:

@@ -2,11 +2,14 @@
 
 from headeval.core.newton import LogisticFit
 from headeval.core.scaling import Scaling
+from headeval.drift import Leakage
 from headeval.evaluation import Evaluation
 from headeval.printable import printable
+from headeval.render.drift import leakage_section
+from headeval.render.evaluation_sections import chance, evaluation_sections, reliability_section
 from headeval.render.numbers import count, exact, metric_value, number, scientific
-from headeval.render.sections import Column, Grid, Section, chance, evaluation_sections, reliability_section
-from headeval.render.sheet import Sheet, evaluation_notes, provenance_lines, rows_line
+from headeval.render.sections import Column, Grid, Section
+from headeval.render.sheet import Sheet, evaluation_notes, judged_lines, provenance_lines, rows_line
 from headeval.report import CalibrationSummary, FitSummary
 
 IN_SAMPLE = (
@@ -19,17 +22,26 @@ def fit_sheet(summary: FitSummary) -> Sheet:
     """Lay out a fit; its evaluation stands under the words that say which rows it is on."""
     held_out, evaluation = summary.held_out, summary.held_out.evaluation
     # Out of fold the rows judged are the rows of the fit, which the provenance counts already.
-    rows = (("rows judged", rows_line(evaluation)),) if evaluation is not None and not held_out.n_folds else ()
+    rows = judged_lines(evaluation) if evaluation is not None else ()
+    if held_out.n_folds:
+        rows = rows[1:]
     return Sheet(
         title="headeval fit",
         provenance=(*provenance_lines(summary.provenance), ("fit", fit_story(summary.story)), *rows),
         how=printable(held_out.how),
         caution=evaluation is None or (held_out.seen is not None and held_out.seen.in_sample is not None),
-        sections=() if evaluation is None else evaluation_sections(evaluation),
+        sections=() if evaluation is None else (*evaluation_sections(evaluation), *_leaked(held_out.leakage)),
         notes=tuple(map(printable, summary.notes))
         if evaluation is None
         else evaluation_notes(evaluation, summary.notes),
     )
+
+
+def _leaked(leakage: Leakage | None) -> tuple[Section, ...]:
+    """Rows of the evaluation that the fit has had as well flatter it."""
+    if leakage is None or not (leakage.exact or leakage.near):
+        return ()
+    return (leakage_section(leakage, "the data of the fit"),)
 
 
 def fit_story(story: LogisticFit) -> str:
@@ -54,7 +66,12 @@ def calibration_sheet(summary: CalibrationSummary) -> Sheet:
     lines = provenance_lines(summary.provenance)
     return Sheet(
         title="headeval calibrate",
-        provenance=(*lines, ("scaling", scaling_story(summary.scaling)), ("rows judged", rows_line(summary.after))),
+        provenance=(
+            *lines,
+            ("scaling", scaling_story(summary.scaling)),
+            ("threshold", threshold_story(summary)),
+            ("rows judged", rows_line(summary.after)),
+        ),
         how=IN_SAMPLE,
         caution=True,
         sections=(_before_and_after(summary), reliability_section(summary.after, "Reliability after calibration")),
@@ -78,6 +95,18 @@ def scaling_story(scaling: Scaling) -> str:
     return f"platt: slope {number(scaling.slope)}, intercept {number(scaling.intercept)}"
 
 
+def threshold_story(summary: CalibrationSummary) -> str:
+    """Return what became of the threshold, in words."""
+    before, after = exact(summary.before.threshold), exact(summary.after.threshold)
+    if summary.changes.newly_flagged or summary.changes.no_longer_flagged:
+        return before if before == after else f"{before} → {after}"
+    return (
+        f"{before} stays, and so do the decisions"
+        if before == after
+        else f"{before} → {after}, so that the decisions stay"
+    )
+
+
 def _before_and_after(summary: CalibrationSummary) -> Section:
     before, after = summary.before, summary.after
     newly_flagged, no_longer = summary.changes.newly_flagged, summary.changes.no_longer_flagged
@@ -86,14 +115,17 @@ def _before_and_after(summary: CalibrationSummary) -> Section:
         *_both(before, after, ("log_loss", "brier")),
         *_errors(before, after),
         *_both(before, after, ("auc", "ap")),
-        *_both(before, after, ("accuracy", "recall", "fpr"), f" at {exact(after.threshold)}"),
+        ("threshold", number(before.threshold), number(after.threshold)),
+        *_both(before, after, ("accuracy", "recall", "fpr"), " at the threshold"),
     )
     changed = (
         f"decisions changed: {count(newly_flagged + no_longer)} "
         f"({count(newly_flagged)} newly flagged, {count(no_longer)} no longer)"
     )
-    levels = ", ".join(f"{chance(table)} {table.convention}" for table in after.calibration)
-    by_chance = f"ECE of a perfectly calibrated head on such rows, by chance and on average: {levels}"
+    levels = ", ".join(
+        f"{table.convention} {chance(noise)}" for table, noise in zip(after.calibration, after.noise, strict=True)
+    )
+    by_chance = f"ECE of a perfectly calibrated head on such rows by chance, mean and 95th percentile: {levels}"
     return Section(
         "Before and after, on the rows the calibration was fitted on",
         (Grid("before and after calibration", columns, rows),),

@@ -8,14 +8,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from headeval.render.bars import bar_text
+from headeval.render.bars import ASCII_HEIGHTS, HEIGHTS, bar_text
 from headeval.render.sections import Bar, Grid, Section, Tone
 from headeval.render.sheet import Sheet, report_sheet
 from headeval.render.summaries import calibration_sheet, fit_sheet
 from headeval.report import CalibrationSummary, FitSummary, Report
 
-BAR_WIDTH = 22
-BAR_HEADING = "bar: share, │: mean p"
+BAR_WIDTH = 18
+BAR_HEADING = "bar, │: mean p"
 INDENT = 2
 
 ROOMY = 80
@@ -34,6 +34,7 @@ _ASCII = str.maketrans(
         "→": "->",
         "…": "...",
         "│": "|",
+        **dict(zip(HEIGHTS, ASCII_HEIGHTS, strict=True)),
     }
 )
 

@@ -1,0 +1,117 @@
+"""What `report` writes beside stdout: a page, plots, a card, JUnit test cases, and the rows that changed side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headeval.cli.console import say
+from headeval.cli.rows import Subject, reading
+from headeval.errors import OutputError
+from headeval.files.atomic import check_output, write_atomically
+from headeval.files.changed import check_free, write_changed
+from headeval.files.output import check_table_output
+from headeval.files.tables import Tables
+from headeval.printable import quoted
+from headeval.render.card import render_card
+from headeval.render.junit import junit_xml
+from headeval.render.page import render_page
+from headeval.render.plots import plots
+from headeval.report import Report
+from headeval.scored_rows import ScoredRows
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFiles:
+    """The files that were asked for; None where one was not."""
+
+    html: Path | None
+    plots: Path | None
+    card: Path | None
+    junit: Path | None
+    changed: Path | None
+    force: bool
+
+    @property
+    def drawn(self) -> bool:
+        """Whether something has curves."""
+        return self.html is not None or self.plots is not None
+
+    def check(self, tables: Tables, heads: Sequence[Path]) -> None:
+        """Refuse what could not be written, before any long work is done for it.
+
+        Raises
+        ------
+        OutputError : where a file exists and must stay, cannot be written, or is named twice.
+        DataError : where the tables have a column that the rows that changed side would get.
+        """
+        inputs = (*tables.paths, *heads)
+        documents = [path for path in (self.html, self.card, self.junit) if path is not None]
+        named = [path for path in (*documents, self.changed) if path is not None]
+        twice = next((path for path in named if [other.resolve() for other in named].count(path.resolve()) > 1), None)
+        if twice is not None:
+            raise OutputError(f"{quoted(twice)} is named for two outputs: give each its own file")
+        for path in documents:
+            check_output(path, force=self.force, inputs=inputs)
+        if self.changed is not None:
+            check_table_output(self.changed, force=self.force, inputs=inputs)
+            check_free(tables)
+        if self.plots is not None and self.plots.exists() and not self.plots.is_dir():
+            raise OutputError(f"{quoted(self.plots)} is no folder: --plots writes several files into one")
+
+    def write(self, report: Report, subject: Subject, baseline: Subject | None, *, quiet: bool) -> None:
+        """Write them all, and say where.
+
+        Raises
+        ------
+        UsageError : where a package that one of them needs is not installed.
+        OutputError : where one cannot be written.
+        """
+        texts = (
+            (self.html, "page", render_page),
+            (self.card, "card", lambda judged: render_card(judged, subject.source.head)),
+            (self.junit, "test cases", junit_xml),
+        )
+        for path, what, render in texts:
+            if path is not None:
+                write_atomically(path, render(report).encode(), force=self.force)
+                say(f"{what} written to {path}", quiet=quiet)
+        if self.plots is not None:
+            self._write_plots(report, self.plots, quiet=quiet)
+        if self.changed is not None and baseline is not None:
+            self._write_changed(subject, baseline, self.changed, quiet=quiet)
+
+    def _write_plots(self, report: Report, folder: Path, *, quiet: bool) -> None:
+        drawn = [(folder / name, content) for name, content in plots(report)]
+        make_folder(folder)
+        for path, _ in drawn:
+            check_output(path, force=self.force)
+        for path, content in drawn:
+            write_atomically(path, content, force=self.force)
+        say(f"{len(drawn)} plots written to {folder}", quiet=quiet)
+
+    def _write_changed(self, subject: Subject, baseline: Subject, output: Path, *, quiet: bool) -> None:
+        both: tuple[ScoredRows, ScoredRows] = (subject.scored_rows(), baseline.scored_rows())
+        rows = write_changed(
+            output,
+            subject.tables,
+            kept=subject.examples.kept,
+            probs=(both[0].p, both[1].p),
+            flagged=(both[0].p >= subject.threshold, both[1].p >= baseline.threshold),
+            without=subject.examples.embedding_columns,
+            force=self.force,
+            track=reading(quiet),
+        )
+        say(f"{rows:,} rows that changed side written to {output}", quiet=quiet)
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder, and those above it, unless it is there.
+
+    Raises
+    ------
+    OutputError : where it cannot be created.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{quoted(path)} cannot be created: {error.strerror or error}") from error

@@ -1,0 +1,188 @@
+"""The rows that a threshold is chosen on: labelled ones, benign traffic, or both, scored by the head."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headeval.certifying.certifiable import Goal
+from headeval.certifying.choice import Certification, Sample
+from headeval.certifying.claim_record import CERTIFIED, ON_THE_SAMPLE, Claim, ClaimedRequirement
+from headeval.certifying.summary import BenignCounts
+from headeval.cli.rows import Columns, Subject, data_provenance, embedding_provenance, read_subject, reading, rows_used
+from headeval.cli.sources import check_models, head_source
+from headeval.core.stable import sigmoid
+from headeval.errors import FitError
+from headeval.files.benign import BenignRows, read_benign
+from headeval.files.heads import read_head
+from headeval.files.tables import Tables
+from headeval.head import LinearHead
+from headeval.head_history import RowsSeen
+from headeval.render.sections import in_sentence
+from headeval.requirement_parsing import Requirement
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdRows:
+    """A head with the rows that its threshold is chosen on.
+
+    Attributes
+    ----------
+    provenance : what was read; JSON-able values in the order shown.
+    subject : labelled rows, or None.
+    benign : unlabelled benign traffic, or None; one of the two is there.
+    sample : the probabilities of both, as the head compares them with its threshold.
+    """
+
+    head: LinearHead
+    provenance: dict[str, Any]
+    subject: Subject | None
+    benign: BenignRows | None
+    sample: Sample
+
+    def how(self, requirements: Sequence[Requirement]) -> str:
+        """Say which rows these are, in words."""
+        if self.subject is None:
+            return f"{0 if self.benign is None else self.benign.n:,} rows of benign traffic, without labels"
+        if self.calibrated and not self.caution(requirements):
+            return f"{len(self.subject.labels):,} labelled rows, most of which calibrated the head"
+        return self.subject.how
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether most of the rows have calibrated the head."""
+        return self.subject is not None and self.subject.seen is not None and self.subject.seen.in_sample is not None
+
+    def caution(self, requirements: Sequence[Requirement]) -> bool:
+        """Whether rows that calibrated the head flatter what is certified on them.
+
+        A calibration keeps the order of the rows, and so every set that some threshold flags: what is certified by the
+        order alone holds as before. Precision is certified at fixed probabilities, which the calibration moves.
+        """
+        return self.calibrated and (not requirements or any(part.metric == "precision" for part in requirements))
+
+    def refuse_rows_of_the_fit(self) -> None:
+        """Refuse rows most of which the head was fitted on.
+
+        Raises
+        ------
+        FitError
+            Such rows score better than any others will, so nothing measured on them holds elsewhere.
+        """
+        for what, seen in self._seen().items():
+            if seen is not None and seen.in_sample == "fitted":
+                about = "" if seen.exact else "about "
+                raise FitError(
+                    f"{about}{seen.fitted:,} of these {seen.n:,} {what} were used for the fit: no threshold can be "
+                    "certified on rows that the head was fitted on\nchoose it on labelled rows that were kept apart"
+                )
+
+    def notes(self, requirements: Sequence[Requirement]) -> tuple[str, ...]:
+        """Return what a reader must not miss."""
+        notes = [*self._rows_of_the_fit(), *self._copies()]
+        if any(requirement.metric == "precision" for requirement in requirements):
+            notes.append("precision depends on the share of positives: the promise is for traffic with the same share")
+        elif self.calibrated and requirements:
+            notes.append("a calibration keeps the order of the rows, so what is certified here is not weakened by it")
+        return tuple(notes)
+
+    def _rows_of_the_fit(self) -> Iterator[str]:
+        for what, seen in self._seen().items():
+            if seen is not None and seen.fitted and seen.in_sample is None:
+                about = "" if seen.exact else "about "
+                yield f"{about}{seen.fitted:,} of the {what} were used for the fit, and flatter it: leave them out"
+
+    def _copies(self) -> Iterator[str]:
+        digests = None if self.subject is None else self.subject.examples.digests[:, 0]
+        copies = 0 if digests is None else len(digests) - len(np.unique(digests))
+        if copies:
+            are = "row is a copy" if copies == 1 else "rows are copies"
+            yield f"{copies:,} {are} of another, while a certificate counts on independent rows"
+
+    def _seen(self) -> dict[str, RowsSeen | None]:
+        return {
+            "rows": None if self.subject is None else self.subject.seen,
+            "benign rows": None if self.benign is None else self.benign.seen,
+        }
+
+    def benign_counts(self, threshold: float) -> BenignCounts | None:
+        """Return how much of the benign traffic is flagged, before and after."""
+        if self.benign is None:
+            return None
+        before, after = self.sample.flagged_benign(self.head.threshold), self.sample.flagged_benign(threshold)
+        return BenignCounts(self.benign.n, before, after)
+
+    def claim(self, threshold: float, goal: Goal, certified: Sequence[Certification], confidence: float) -> Claim:
+        """Return what the head is to remember of the choice."""
+        rows: dict[str, Any] = {"n": 0, "positives": 0, "data_fingerprint": None, "distinct_rows": 0, "row_digests": ""}
+        in_sample = None
+        if self.subject is not None:
+            rows = rows_used(self.subject.examples).document()
+            in_sample = self.subject.seen.in_sample if self.subject.seen else None
+        benign = None
+        if self.benign is not None:
+            flagged = self.sample.flagged_benign(threshold)
+            benign = {"n": self.benign.n, "data_fingerprint": self.benign.fingerprint, "flagged": flagged}
+        return Claim(
+            threshold=threshold,
+            chosen_by=CERTIFIED if certified else ON_THE_SAMPLE,
+            goal=str(goal),
+            confidence=confidence,
+            requirements=tuple(
+                ClaimedRequirement(
+                    part.requirement,
+                    part.n,
+                    part.errors,
+                    part.errors_allowed,
+                    part.value,
+                    part.interval,
+                    part.bound,
+                    part.rule,
+                )
+                for part in certified
+            ),
+            rows=rows,
+            in_sample=in_sample,
+            benign=benign,
+        )
+
+
+def read_threshold_rows(
+    path: Path, tables: Tables | None, traffic: Tables | None, columns: Columns, *, quiet: bool
+) -> ThresholdRows:
+    """Read the head and score the rows; the embeddings must be of the head's own model."""
+    source = head_source(read_head(path), str(path))
+    head = source.head
+    if head is None:  # never: a head's source has one
+        raise TypeError("the source has no head")
+    subject = None if tables is None else read_subject(tables, source, columns, quiet=quiet)
+    benign = None
+    if traffic is not None:
+        check_models(head, traffic, columns.embedding_model)
+        benign = read_benign(traffic, head, embedding=columns.embedding, track=reading(quiet))
+    probs, labels = (np.empty(0), np.empty(0, dtype=np.int64))
+    if subject is not None:
+        probs, labels = sigmoid(subject.scores), subject.labels
+    sample = Sample.of(probs, labels, None if benign is None else benign.probs)
+    return ThresholdRows(head, _provenance(path, head, subject, traffic, columns, sample), subject, benign, sample)
+
+
+def _provenance(
+    path: Path, head: LinearHead, subject: Subject | None, traffic: Tables | None, columns: Columns, sample: Sample
+) -> dict[str, Any]:
+    provenance: dict[str, Any] = {}
+    if subject is not None:
+        data = [str(file) for file in subject.tables.paths]
+        provenance |= data_provenance(data, subject.examples) | embedding_provenance(subject.examples, columns)
+    if traffic is not None:
+        provenance["benign"] = [str(file) for file in traffic.paths]
+    provenance |= {"head": str(path), "embedding_model": head.embedding_model}
+    if subject is not None:
+        negative, positive = map(in_sentence, subject.examples.classes)
+        p, n = sample.positives.size, sample.negatives.size
+        provenance["rows"] = f"{p + n:,}: {p:,} {positive} (positive), {n:,} {negative}"
+    if sample.benign is not None:
+        provenance["benign_rows"] = f"{sample.benign.size:,}"
+    return provenance

@@ -1,0 +1,153 @@
+"""Requirements such as `auc>=0.95` or `recall.lower>=0.8`, read from text; what makes no sense is refused here."""
+
+import difflib
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from headeval.comparison import COMPARED, DECISION_RATES
+from headeval.errors import UsageError
+from headeval.evaluation import METRICS
+from headeval.printable import quoted
+
+Part = Literal["value", "lower", "upper"]
+
+_FORM = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*(>=|<=|>|<)\s*(\S+)\s*")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_PER_CENT = re.compile(r"[0-9]+(\.[0-9]+)?%")
+
+# What may follow the name of a metric: which number is meant, and whether of the difference to the baseline.
+_SUFFIXES: dict[str, tuple[Part, bool]] = {
+    "": ("value", False),
+    ".lower": ("lower", False),
+    ".upper": ("upper", False),
+    ".diff": ("value", True),
+    ".diff.lower": ("lower", True),
+    ".diff.upper": ("upper", True),
+}
+_COMPARED = ("auc", *COMPARED, *DECISION_RATES)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A bound on one number, in the form METRIC[.diff][.lower|.upper] OPERATOR NUMBER.
+
+    Attributes
+    ----------
+    metric : a name in `evaluation.METRICS`.
+    comparison : one of >=, <=, >, <.
+    bound : finite.
+    part : the metric's "value", or the "lower" or "upper" end of its interval.
+    difference : whether the metric less that of the baseline is meant.
+
+    Examples
+    --------
+    >>> str(Requirement("auc", ">=", -0.005, "lower", difference=True))
+    'auc.diff.lower>=-0.005'
+    """
+
+    metric: str
+    comparison: str
+    bound: float
+    part: Part = "value"
+    difference: bool = False
+
+    @property
+    def name(self) -> str:
+        """What is held against the bound, such as `auc.lower`."""
+        end = "" if self.part == "value" else f".{self.part}"
+        return f"{self.metric}{'.diff' if self.difference else ''}{end}"
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.comparison}{self.bound!r}"
+
+
+def parse_requirement(text: str, *, each: bool = False, baseline: bool = True) -> Requirement:
+    """Read `METRIC>=NUMBER` (or <=, >, <), where .lower, .upper, .diff, .diff.lower or .diff.upper may follow METRIC.
+
+    Parameters
+    ----------
+    text : as given on the command line.
+    each : whether it is for --require-each, where there is no difference to a baseline.
+    baseline : whether there is a baseline; without one a difference is refused.
+
+    Raises
+    ------
+    UsageError
+        When the text is not of that form, the metric is not known or has no such number, or nothing could fail it.
+
+    Examples
+    --------
+    >>> parse_requirement("auc >= 0.95")
+    Requirement(metric='auc', comparison='>=', bound=0.95, part='value', difference=False)
+    >>> str(parse_requirement("recall.lower > .8"))
+    'recall.lower>0.8'
+    """
+    given = f"{'--require-each' if each else '--require'} {quoted(text)}"
+    match = _FORM.fullmatch(text)
+    if not match:
+        quotes = "; put it in quotes, or the shell takes > and < for itself" if _is_name(text.strip()) else ""
+        raise UsageError(f"{given} is not METRIC>=NUMBER (or <=, >, <), for example 'auc>=0.95'{quotes}")
+    name, comparison, number = match.groups()
+    metric, part, difference = _meant(given, name)
+    if difference and (each or not baseline):
+        raise UsageError(
+            f"{given}: differences are held against all rows: use --require" if each else needs_baseline(given)
+        )
+    requirement = Requirement(metric, comparison, _bound(given, number), part, difference)
+    _refuse_what_always_holds(given, requirement)
+    return requirement
+
+
+def needs_baseline(given: str) -> str:
+    """Return what to say of a difference where there is nothing to differ from."""
+    return f"{given} needs --baseline: .diff is the metric less that of the baseline"
+
+
+def _is_name(text: str) -> bool:
+    metric, dot, suffix = text.partition(".")
+    return metric in METRICS and f"{dot}{suffix}" in _SUFFIXES
+
+
+def _meant(given: str, name: str) -> tuple[str, Part, bool]:
+    """Return metric, part and whether a difference is meant."""
+    metric, dot, rest = name.partition(".")
+    suffix = f"{dot}{rest}"
+    if metric not in METRICS:
+        known = [f"{metric}{suffix}" for metric in METRICS for suffix in _SUFFIXES]
+        hint = _hint(name.lower().replace("-", "_"), known)
+        raise UsageError(f"{given}: unknown metric {quoted(metric)}{hint}; known: {', '.join(METRICS)}")
+    if suffix not in _SUFFIXES:
+        turned = "." + ".".join(reversed(rest.split(".")))
+        hint = _hint(turned if turned in _SUFFIXES else suffix.lower(), list(_SUFFIXES)[1:])
+        raise UsageError(f"{given}: unknown part {quoted(suffix)}{hint}; known: {', '.join(filter(None, _SUFFIXES))}")
+    part, difference = _SUFFIXES[suffix]
+    if part != "value" and not METRICS[metric].bounds:
+        bounded = ", ".join(info.name for info in METRICS.values() if info.bounds)
+        raise UsageError(f"{given}: {metric} has no interval, so no .{part}; metrics with one: {bounded}")
+    if difference and metric not in _COMPARED:
+        raise UsageError(f"{given}: {metric} is not compared with a baseline; compared are: {', '.join(_COMPARED)}")
+    return metric, part, difference
+
+
+def _hint(text: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(text, known, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _bound(given: str, number: str) -> float:
+    bound = float(number) if _NUMBER.fullmatch(number) else math.nan
+    if not math.isfinite(bound):
+        hint = f"; {number} is {float(number[:-1]) / 100:g}" if _PER_CENT.fullmatch(number) else ""
+        raise UsageError(f"{given}: {quoted(number)} is not a finite number{hint}")
+    return bound
+
+
+def _refuse_what_always_holds(given: str, requirement: Requirement) -> None:
+    """A gate that nothing can fail is a slip of the pen, most often 5 for 5 %."""
+    if not METRICS[requirement.metric].is_share:
+        return
+    least = -1 if requirement.difference else 0
+    if requirement.bound > 1 if requirement.comparison[0] == "<" else requirement.bound < least:
+        raise UsageError(f"{given} is always met: {requirement.name} lies between {least} and 1 (5 % is 0.05)")

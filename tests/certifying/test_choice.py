@@ -1,0 +1,108 @@
+"""The whole choice, goal and all, keeps its promise in simulated deployments; and the number it returns is short."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, norm
+
+from headeval.certifying.certifiable import Goal, chosen_goal, parse_certifiable
+from headeval.certifying.choice import Sample, allowed_thresholds, choose_threshold, short_number
+from headeval.core.stable import logit, sigmoid
+
+DEPLOYMENTS = 1000
+APART = 2.0  # logits: negatives N(-2, 1), positives N(0, 1)
+
+
+def most(level: float) -> float:
+    """A level of violations that the deployments exceed by chance once in a thousand times."""
+    return float(binom.ppf(0.999, DEPLOYMENTS, level)) / DEPLOYMENTS
+
+
+def chosen(
+    rng: np.random.Generator, asked: list[str], goal: Goal, *, n: int = 600, decimals: int | None = None
+) -> float | None:
+    y = (rng.random(n) < 0.3).astype(np.int64)
+    benign = sigmoid(rng.normal(size=1500) - APART)
+    p = sigmoid(rng.normal(size=n) - APART * (1 - y))
+    if decimals is not None:
+        p, benign = np.round(p, decimals), np.round(benign, decimals)
+    sample = Sample.of(p, y, benign)
+    requirements = parse_certifiable(asked, labelled=True, benign=True)
+    return choose_threshold(sample, allowed_thresholds(sample, requirements, confidence=0.9), goal)
+
+
+def rates_at(t: float) -> dict[str, float]:
+    z = float(logit(t))
+    fpr, recall = norm.sf(z + APART), norm.sf(z)
+    return {"fpr": fpr, "flag_rate": fpr, "specificity": 1 - fpr, "recall": recall,
+            "precision": 0.3 * recall / (0.3 * recall + 0.7 * fpr) if fpr else 1.0}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "goal"),
+    [
+        (["fpr<=0.05"], Goal("recall")),
+        (["fpr<=0.05"], Goal("f1")),  # the best of all certified ones: they must hold all at once
+        (["fpr<=0.05"], Goal(None, 1.0, 20.0)),
+        (["recall>=0.7"], Goal("specificity")),
+        (["recall>=0.7"], Goal("accuracy")),
+        (["flag_rate<=0.02"], Goal("recall")),
+        (["specificity>=0.85", "recall>=0.7"], Goal("recall")),
+        (["specificity>=0.85", "recall>=0.7"], Goal("specificity")),
+        pytest.param(["precision>=0.7"], Goal("recall"), marks=pytest.mark.slow),
+    ],
+    ids=lambda value: str(value),
+)
+def test_what_is_chosen_keeps_what_was_required(asked: list[str], goal: Goal) -> None:
+    rng, broken, found = np.random.default_rng(17), 0, 0
+    requirements = parse_certifiable(asked, labelled=True, benign=True)
+    for _ in range(DEPLOYMENTS):
+        t = chosen(rng, asked, goal)
+        if t is not None:
+            found += 1
+            rates = rates_at(t)
+            broken += any(
+                rates[part.metric] > part.bound if part.comparison == "<=" else rates[part.metric] < part.bound
+                for part in requirements
+            )
+    assert found > DEPLOYMENTS / 2
+    assert broken / DEPLOYMENTS <= most(0.1)
+
+
+def test_rounded_scores_keep_it_too() -> None:
+    rng, broken = np.random.default_rng(18), 0
+    for _ in range(DEPLOYMENTS):
+        t = chosen(rng, ["fpr<=0.05"], Goal("recall"), decimals=1)
+        if t is None:
+            continue
+        # of rounded probabilities those from the next tenth on are flagged: from half a tenth below it before rounding
+        step = np.ceil(round(t * 10, 9)) / 10
+        broken += norm.sf(float(logit(step - 0.05)) + APART) > 0.05
+    assert broken / DEPLOYMENTS <= most(0.1)
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_a_short_number_lies_in_its_gap(a: float, b: float) -> None:
+    low, high = min(a, b), max(a, b)
+    value = short_number(low, high)
+    assert low < value <= high or low == high == value
+
+
+def test_a_short_number_is_as_short_as_the_gap_allows() -> None:
+    assert short_number(0.41, 0.43) == 0.42
+    assert short_number(0.2, 0.9) == 0.6  # the middle, 0.55, rounded to one decimal
+    assert short_number(0.12341, 0.12349) == 0.12345
+    assert short_number(0.0, 5e-324) == 5e-324
+    assert short_number(-np.inf, 0.0) == 0.0
+
+
+def test_the_goal_follows_from_what_is_required() -> None:
+    def goal(*asked: str, maximise: str | None = None) -> str | None:
+        return chosen_goal(
+            parse_certifiable(asked, labelled=True, benign=True), maximise, None, None, labelled=True
+        ).maximise
+
+    assert goal("fpr<=0.1") == goal("precision>=0.9") == goal("recall>=0.1", "fpr<=0.1") == "recall"
+    assert goal("recall>=0.9") == "specificity"
+    assert goal("recall>=0.9", maximise="f1") == "f1"
