@@ -1,11 +1,12 @@
 """README.md and docs/*.md are executable: what they show is what happens (documents.py says how they are run).
 
-`python tests/test_readme.py --rewrite` writes the real outputs into the blocks.
+`python tests/test_readme.py --rewrite` writes the real outputs into the blocks, and the pictures beside the pages.
 """
 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from headeval import errors
 
 README = ROOT / "README.md"
 DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = ("fit", "score", "calibrate", "report")
+COMMANDS = ("fit", "score", "calibrate", "threshold", "report")
 BESIDE_THE_CLASSES = {0, 1, 70, 130, 141, 143}  # exit codes that are no error of the user's input
 
 
@@ -52,6 +53,16 @@ def test_json_blocks_parse(path: Path) -> None:
     for block in fences(read(path)):
         if block.language == "json":
             json.loads(block.text)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_pictures_are_there(path: Path) -> None:
+    for name in pictures(read(path)):
+        assert "<svg" in (path.parent / name).read_text(encoding="utf-8")
+
+
+def pictures(text: str) -> list[str]:
+    return re.findall(r"^!\[.+\]\((.+)\)$", text, flags=re.MULTILINE)
 
 
 def setup_command(text: str, marker: str) -> str:
@@ -248,6 +259,9 @@ def rewrite() -> None:
             if new != old:
                 path.write_text(new, encoding="utf-8")
                 print(f"rewritten: {path.relative_to(ROOT)}")
+            for name in pictures(old):  # which its own commands have drawn
+                (path.parent / name).parent.mkdir(exist_ok=True)
+                shutil.copyfile(Path(folder) / name, path.parent / name)
 
 
 if __name__ == "__main__":
