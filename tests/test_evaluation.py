@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn import metrics as sk
 
-from headeval.evaluation import METRICS, Evaluation, Metric, evaluate
+from headeval.evaluation import METRICS, Evaluation, evaluate
+from headeval.metric import Metric
 
 TEN_SCORES = [0.95, 0.90, 0.80, 0.70, 0.55, 0.45, 0.40, 0.30, 0.20, 0.10]
 TEN_LABELS = [1, 1, 0, 1, 0, 1, 0, 0, 0, 0]

@@ -15,7 +15,8 @@ from headeval.errors import UsageError
 from headeval.evaluation import METRICS, Evaluation, evaluate
 from headeval.metric import Metric
 from headeval.report import Slice
-from headeval.requirements import EachDecision, Requirement, Verdict, decide, decide_each, parse_requirement
+from headeval.requirement_parsing import Requirement, parse_requirement
+from headeval.requirements import EachDecision, Verdict, decide, decide_each
 
 EVALUATION = evaluate([0.9, 0.6, 0.4, 0.1], [1, 1, 0, 0], kind="prob", n_resamples=0)  # AUC 1, accuracy 1, prevalence ½
 MET, NOT_MET, UNDECIDED = Verdict.MET, Verdict.NOT_MET, Verdict.UNDECIDED

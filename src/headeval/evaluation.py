@@ -12,19 +12,14 @@ from headeval.core.brier import BrierParts, brier_parts
 from headeval.core.calibration import Binning, Convention, ReliabilityTable, reliability_table
 from headeval.core.calibration_evidence import CalibrationNoise
 from headeval.core.intervals import Interval
-from headeval.core.operating_points import (
-    Traffic,
-    best_f1,
-    traffic_of_rates,
-)
+from headeval.core.operating_points import best_f1
 from headeval.core.thresholds import ConfusionCounts, confusion_counts
+from headeval.core.traffic import Traffic
 from headeval.evidence import ECE_NAMES, Resampling, bin_intervals, cox_metrics, noises, prepared, with_intervals
 from headeval.measuring import calibration_metrics, ranking_metrics, recall_by_fpr
-from headeval.metric import Metric as Metric
-from headeval.metric import MetricInfo, described
-from headeval.rates import rates_of_rows
-from headeval.scored_rows import ScoredRows
-from headeval.scored_rows import ScoreKind as ScoreKind
+from headeval.metric import Metric, MetricInfo, described
+from headeval.rates import expected_traffic, rates_of_rows
+from headeval.scored_rows import ScoredRows, ScoreKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +171,9 @@ def evaluate(
         for convention in _conventions(ece_convention)
     )
     resampling = Resampling.planned(rows, n_resamples, seed)
-    return _judge(rows, tables, _Asked(threshold, classes, confidence, resampling, prevalence, per_day))
+    return _judge(
+        rows, tables, _Asked(threshold, classes, confidence, resampling, {"prevalence": prevalence, "per_day": per_day})
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +182,7 @@ class _Asked:
     classes: tuple[str, str]
     confidence: float | None
     resampling: Resampling
-    prevalence: float | None
-    per_day: float | None
+    traffic: dict[str, float | None]
 
 
 def _judge(rows: ScoredRows, tables: tuple[ReliabilityTable, ...], asked: _Asked) -> Evaluation:
@@ -224,28 +220,9 @@ def _judge(rows: ScoredRows, tables: tuple[ReliabilityTable, ...], asked: _Asked
         confidence=asked.confidence,
         resampling=asked.resampling if asked.confidence is not None and asked.resampling.n_resamples else None,
         weighted=rows.weights is not None,
-        traffic=_traffic(rows, counts, asked),
+        traffic=expected_traffic(rows, counts, asked.threshold, confidence=asked.confidence, **asked.traffic),
         notes=_notes(rows, counts, tables[positive], values["auc"]),
         **values,
-    )
-
-
-def _traffic(rows: ScoredRows, counts: ConfusionCounts, asked: _Asked) -> Traffic | None:
-    if asked.prevalence is None:
-        return None
-    flagged = rows.p >= asked.threshold
-    found = rates_of_rows(rows, asked.threshold, confidence=None)
-    positives, negatives = float(counts.positives), float(counts.negatives)
-    if not rows.independent:
-        positives, negatives = (rows.effective_size(flagged, rows.y == label) for label in (1, 0))
-    return traffic_of_rates(
-        found["recall"].value,
-        found["fpr"].value,
-        positives=positives,
-        negatives=negatives,
-        prevalence=asked.prevalence,
-        per_day=asked.per_day,
-        confidence=asked.confidence,
     )
 
 

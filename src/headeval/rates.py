@@ -6,6 +6,7 @@ import numpy as np
 
 from headeval.core.intervals import Interval, clopper_pearson, wilson
 from headeval.core.thresholds import ConfusionCounts, confusion_counts
+from headeval.core.traffic import Traffic, traffic, traffic_of_rates
 from headeval.metric import Metric
 from headeval.scored_rows import ScoredRows
 
@@ -86,6 +87,39 @@ def rates_of_rows(rows: ScoredRows, threshold: float, *, confidence: float | Non
         size = rows.effective_size(success, among) if confidence is not None else 0.0
         found[name] = _metric(name, rate, hits, total, size, confidence)
     return found
+
+
+def expected_traffic(
+    rows: ScoredRows,
+    counts: ConfusionCounts,
+    threshold: float,
+    *,
+    prevalence: float | None,
+    per_day: float | None,
+    confidence: float | None,
+) -> Traffic | None:
+    """Return what the rates at a threshold mean in traffic with another share of positives; None without a share.
+
+    Parameters
+    ----------
+    rows, counts : the rows, and their outcomes at the threshold.
+    threshold : on the probability.
+    prevalence, per_day, confidence : as for `headeval.core.traffic.traffic_of_rates`.
+    """
+    if prevalence is None:
+        return None
+    if rows.independent:
+        return traffic(counts, prevalence=prevalence, per_day=per_day, confidence=confidence)
+    found, flagged = rates_of_rows(rows, threshold, confidence=None), rows.p >= threshold
+    return traffic_of_rates(
+        found["recall"].value,
+        found["fpr"].value,
+        positives=rows.effective_size(flagged, rows.y == 1),
+        negatives=rows.effective_size(flagged, rows.y == 0),
+        prevalence=prevalence,
+        per_day=per_day,
+        confidence=confidence,
+    )
 
 
 def _metric(name: str, rate: _Rate, successes: float, among: float, size: float, confidence: float | None) -> Metric:

@@ -13,9 +13,7 @@ from headeval.errors import UsageError
 from headeval.evaluation import Evaluation
 from headeval.metric import Metric
 from headeval.printable import quoted
-from headeval.requirement_parsing import Requirement as Requirement
-from headeval.requirement_parsing import needs_baseline
-from headeval.requirement_parsing import parse_requirement as parse_requirement
+from headeval.requirement_parsing import Requirement, needs_baseline
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -124,6 +122,7 @@ def decide(requirement: Requirement, evaluation: Evaluation, comparison: Compari
     Examples
     --------
     >>> from headeval.evaluation import evaluate
+    >>> from headeval.requirement_parsing import parse_requirement
     >>> evaluation = evaluate([0.9, 0.2], [1, 0], kind="prob")
     >>> decide(parse_requirement("auc>=0.95"), evaluation).verdict
     <Verdict.MET: 'met'>
@@ -156,6 +155,7 @@ def decide_each(requirements: Iterable[Requirement], slices: Sequence[Part], min
     --------
     >>> from collections import namedtuple
     >>> from headeval.evaluation import evaluate
+    >>> from headeval.requirement_parsing import parse_requirement
     >>> part = namedtuple("part", "column value evaluation")
     >>> slices = [part("language", "de", evaluate([0.9, 0.2], [1, 0], kind="prob"))]
     >>> [decision.verdict.value for decision in decide_each([parse_requirement("recall>=0.9")], slices, 2)]

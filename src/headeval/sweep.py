@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from headeval.core.checks import FloatArray
-from headeval.core.operating_points import Traffic, traffic, traffic_of_rates
 from headeval.core.thresholds import ConfusionCounts
+from headeval.core.traffic import Traffic
 from headeval.evaluation import Evaluation
 from headeval.metric import Metric
-from headeval.rates import rates, rates_of_rows
+from headeval.rates import expected_traffic, rates, rates_of_rows
 from headeval.scored_rows import ScoredRows
 
 MOST_STEPS = 1500
@@ -146,23 +146,12 @@ def _outcome(rows: ScoredRows, counts: ConfusionCounts, threshold: float, asked:
         metrics = rates(counts, confidence=asked.confidence)
     else:
         metrics = rates_of_rows(rows, threshold, confidence=asked.confidence)
-    return Outcome(counts, metrics, _traffic(rows, counts, threshold, asked, metrics))
-
-
-def _traffic(
-    rows: ScoredRows, counts: ConfusionCounts, threshold: float, asked: _Asked, metrics: Mapping[str, Metric]
-) -> Traffic | None:
-    if asked.prevalence is None:
-        return None
-    if rows.independent:
-        return traffic(counts, prevalence=asked.prevalence, per_day=asked.per_day, confidence=asked.confidence)
-    flagged = rows.p >= threshold
-    return traffic_of_rates(
-        metrics["recall"].value,
-        metrics["fpr"].value,
-        positives=rows.effective_size(flagged, rows.y == 1),
-        negatives=rows.effective_size(flagged, rows.y == 0),
+    day = expected_traffic(
+        rows,
+        counts,
+        threshold,
         prevalence=asked.prevalence,
         per_day=asked.per_day,
         confidence=asked.confidence,
     )
+    return Outcome(counts, metrics, day)

@@ -292,7 +292,7 @@ def test_changed_holds_the_rows_that_only_one_flags(
         ("f", 0.4, 0.6, 0, 0.4, False, 0.6, True),
     ]
     assert list(found[0]) == [
-        "name", "new", "old", "label", "prob", "flagged", "baseline_prob", "baseline_flagged",
+        "name", "new", "old", "label", "new_prob", "new_flagged", "baseline_prob", "baseline_flagged",
     ]  # fmt: skip
     comparison = document(outcome)["comparison"]
     changes = ("newly_flagged", "no_longer_flagged", "only_new_right", "only_baseline_right")
@@ -302,13 +302,13 @@ def test_changed_holds_the_rows_that_only_one_flags(
 
 
 def test_changed_never_doubles_a_column(headeval: Headeval, rivals: Path, tmp_path: Path) -> None:
-    table = pq.read_table(rivals).append_column("flagged", pa.array([True] * 10))
+    table = pq.read_table(rivals).append_column("new_flagged", pa.array([True] * 10))
     pq.write_table(table, tmp_path / "twice.parquet")
     outcome = headeval(
         "report", "twice.parquet", "--prob", "new", "--baseline-prob", "old", "--changed", "changed.parquet"
     )
     assert (outcome.code, (tmp_path / "changed.parquet").exists()) == (3, False)
-    assert "'flagged'" in outcome.err
+    assert "'new_flagged'" in outcome.err
 
 
 def test_a_baseline_of_another_pair_of_classes_is_2(

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from headeval.core.operating_points import best_f1, partial_auc, recall_at_fpr, traffic, traffic_of_rates
+from headeval.core.operating_points import best_f1, partial_auc, recall_at_fpr
 from headeval.core.thresholds import ConfusionCounts
+from headeval.core.traffic import traffic, traffic_of_rates
 
 ROUNDING = 1e-12
 

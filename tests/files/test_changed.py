@@ -52,8 +52,8 @@ def test_only_rows_that_one_of_the_two_flags_are_written_with_both_probabilities
     assert count == 2
     assert table.to_pydict() == {
         "id": ["b", "c"],
-        "prob": [0.5, 0.4],
-        "flagged": [True, False],
+        "new_prob": [0.5, 0.4],
+        "new_flagged": [True, False],
         "baseline_prob": [0.49, 0.6],
         "baseline_flagged": [False, True],
     }
@@ -64,8 +64,8 @@ def test_each_is_flagged_at_its_own_threshold(tmp_path: Path) -> None:
     _, table = written(tables, tmp_path / "out.parquet", [0.4, 0.6], [0.4, 0.6], threshold=(0.5, 0.3))
     assert table.to_pydict() == {
         "id": [1],
-        "prob": [0.4],
-        "flagged": [False],
+        "new_prob": [0.4],
+        "new_flagged": [False],
         "baseline_prob": [0.4],
         "baseline_flagged": [True],
     }
@@ -101,8 +101,8 @@ def test_text_of_a_csv_file_is_kept_byte_for_byte(tmp_path: Path) -> None:
     assert count == 2
     rows = table.to_pydict()
     assert (rows["id"], rows["n"], rows["t"]) == (["007", "1e3"], ["1.50", "+2"], ['a "b", c', " NA "])
-    assert rows["flagged"] == ["true", "true"]
-    assert rows["prob"] == ["0.9", "0.9"]
+    assert rows["new_flagged"] == ["true", "true"]
+    assert rows["new_prob"] == ["0.9", "0.9"]
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
@@ -132,7 +132,7 @@ def test_unlabelled_rows_and_several_files_are_kept_apart(tmp_path: Path) -> Non
     )
     assert count == 2
     assert table.to_pydict()["id"] == [1, 5]
-    assert table.to_pydict()["prob"] == [0.9, 0.8]
+    assert table.to_pydict()["new_prob"] == [0.9, 0.8]
 
 
 @settings(max_examples=40, deadline=None)
@@ -164,7 +164,9 @@ def test_the_rows_written_are_those_of_a_filter_by_hand(tmp_path_factory: Any, d
     expected = [(judged[i], probs[0][i], probs[1][i]) for i in range(m) if sides[0][i] != sides[1][i]]
     found = pq.read_table(folder / "out.parquet")
     assert count == len(expected)
-    assert list(zip(*(found[name].to_pylist() for name in ("id", "prob", "baseline_prob")), strict=True)) == expected
+    assert (
+        list(zip(*(found[name].to_pylist() for name in ("id", "new_prob", "baseline_prob")), strict=True)) == expected
+    )
 
 
 def test_an_existing_file_is_replaced_only_by_force(tmp_path: Path) -> None:
@@ -212,6 +214,13 @@ def test_report_writes_the_rows_that_changed_side(
     assert "1 rows that changed side" in capsys.readouterr().err.replace("1 row that", "1 rows that")
     with table_writer(Path("expected.csv"), force=False, metadata={}) as writer:
         probability = 1 / (1 + np.exp(-2.0))
-        row = {"id": ["c"], "label": pa.array([0]), "z": [2.0], "old": [0.4], "prob": [probability], "flagged": [True]}
+        row = {
+            "id": ["c"],
+            "label": pa.array([0]),
+            "z": [2.0],
+            "old": [0.4],
+            "new_prob": [probability],
+            "new_flagged": [True],
+        }
         writer.write(pa.RecordBatch.from_pydict({**row, "baseline_prob": [0.4], "baseline_flagged": [False]}))
     assert Path("out.csv").read_text() == Path("expected.csv").read_text()

@@ -5,13 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headeval.certifying.claims import Claim, check_claim
+from headeval.certifying.claim_record import Claim
+from headeval.certifying.claims import check_claim
 from headeval.comparison import compare
 from headeval.drift import drift
 from headeval.evaluation import Evaluation, evaluate
 from headeval.head_history import RowsSeen, RowsUsed
 from headeval.report import Report, Slice
-from headeval.requirements import decide, decide_each, parse_requirement
+from headeval.requirement_parsing import parse_requirement
+from headeval.requirements import decide, decide_each
 from headeval.scored_rows import ScoredRows
 from headeval.slicing import judge_slice, worst_first
 

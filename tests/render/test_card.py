@@ -26,7 +26,8 @@ from headeval.render.document import report_document, to_json
 from headeval.render.numbers import count, exact, number
 from headeval.render.sections import Section
 from headeval.report import Report, Slice
-from headeval.requirements import Requirement, decide, parse_requirement
+from headeval.requirement_parsing import Requirement, parse_requirement
+from headeval.requirements import decide
 from headeval.slicing import judge_slice, worst_first
 
 NAUGHTY = json.loads((Path(__file__).parent.parent / "data/hostile/naughty_strings.json").read_text(encoding="utf-8"))

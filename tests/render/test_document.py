@@ -18,7 +18,8 @@ from scipy import stats
 from headeval.evaluation import METRICS, Evaluation, evaluate
 from headeval.render.document import VERSION, evaluation_document, report_document, to_json
 from headeval.report import Report, Slice
-from headeval.requirements import decide, parse_requirement
+from headeval.requirement_parsing import parse_requirement
+from headeval.requirements import decide
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "tests" / "report_examples").glob("*.json"))

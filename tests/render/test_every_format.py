@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from headeval.evaluation import METRICS, Evaluation, Metric, evaluate
+from headeval.evaluation import METRICS, Evaluation, evaluate
 from headeval.head_history import RowsSeen
+from headeval.metric import Metric
 from headeval.printable import printable
 from headeval.render.document import report_document, to_json
 from headeval.render.markdown import render_markdown
@@ -22,7 +23,8 @@ from headeval.render.numbers import UNDEFINED, metric_value, number, signed
 from headeval.render.page import render_page
 from headeval.render.terminal import render_report
 from headeval.report import Report
-from headeval.requirements import decide, decide_each, parse_requirement
+from headeval.requirement_parsing import parse_requirement
+from headeval.requirements import decide, decide_each
 from headeval.slicing import judge_slice
 
 Rows = list[list[str]]

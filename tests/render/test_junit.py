@@ -19,7 +19,8 @@ from headeval.head_history import RowsSeen
 from headeval.metric import Metric
 from headeval.render.junit import junit_xml
 from headeval.report import Report, Slice
-from headeval.requirements import decide, decide_each, parse_requirement
+from headeval.requirement_parsing import parse_requirement
+from headeval.requirements import decide, decide_each
 
 NAUGHTY = json.loads((Path(__file__).parent.parent / "data/hostile/naughty_strings.json").read_text(encoding="utf-8"))
 # What XML 1.0 cannot hold, whether written as it is or as a character reference (production [2], Char).

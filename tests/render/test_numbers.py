@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headeval.core.intervals import Interval
-from headeval.evaluation import Metric
+from headeval.metric import Metric
 from headeval.render.numbers import (
     count,
     edges,

@@ -24,7 +24,8 @@ from headeval.render.evaluation_sections import evaluation_sections, traffic_sec
 from headeval.render.page import data_block, render_page
 from headeval.render.page_panel import packed
 from headeval.report import Report
-from headeval.requirements import decide, parse_requirement
+from headeval.requirement_parsing import parse_requirement
+from headeval.requirements import decide
 
 VOID = {"meta", "rect", "line", "circle", "path", "br", "img", "link", "input"}
 MOST_BYTES = 600_000

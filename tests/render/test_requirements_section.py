@@ -15,7 +15,8 @@ from headeval.render.requirements import MOST_NAMED, requirements_section, verdi
 from headeval.render.sections import Section
 from headeval.render.terminal import render_report
 from headeval.report import Report, Slice
-from headeval.requirements import Verdict, decide, decide_each, parse_requirement
+from headeval.requirement_parsing import parse_requirement
+from headeval.requirements import Verdict, decide, decide_each
 from headeval.scored_rows import ScoredRows
 
 

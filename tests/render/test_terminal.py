@@ -21,7 +21,8 @@ from headeval.printable import printable
 from headeval.render.bars import bar_text
 from headeval.render.terminal import render_calibration, render_fit, render_report
 from headeval.report import CalibrationSummary, FitSummary, HeldOut, Report, Slice
-from headeval.requirements import decide, parse_requirement
+from headeval.requirement_parsing import parse_requirement
+from headeval.requirements import decide
 from headeval.slicing import judge_slice
 
 

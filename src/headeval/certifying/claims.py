@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headeval.certifying.certifiable import CERTIFIABLE, measured_errors
-from headeval.certifying.claim_record import Claim as Claim
-from headeval.certifying.claim_record import ClaimedRequirement
-from headeval.certifying.claim_record import read_claim as read_claim
+from headeval.certifying.claim_record import Claim, ClaimedRequirement
 from headeval.core.intervals import Interval, clopper_pearson
 from headeval.core.thresholds import ConfusionCounts
 from headeval.head_history import RowsSeen, rows_seen

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headeval.cli.rows import Columns, Subject
     from headeval.evaluation import Evaluation
     from headeval.report import Report
-    from headeval.requirements import Requirement
+    from headeval.requirement_parsing import Requirement
 
 
 def report(
@@ -112,7 +112,7 @@ def report(
 def _parsed(
     require: list[str] | None, require_each: list[str] | None, *, by: list[str] | None, comparing: bool
 ) -> "tuple[list[Requirement], list[Requirement]]":
-    from headeval.requirements import parse_requirement
+    from headeval.requirement_parsing import parse_requirement
 
     if require_each and not by:
         raise UsageError("--require-each needs --by COL, whose values are the slices")
@@ -130,7 +130,8 @@ def _check_together(*, changed: object, comparing: bool, per_day: float | None, 
 
 
 def _claim(subject: "Subject", measured: "Measured") -> "ClaimCheck | None":
-    from headeval.certifying.claims import check_claim, read_claim
+    from headeval.certifying.claim_record import read_claim
+    from headeval.certifying.claims import check_claim
     from headeval.core.thresholds import confusion_counts
 
     claim = read_claim(subject.source.head.metrics) if subject.source.head else None

@@ -79,7 +79,7 @@ def probabilities(name: str, values: ArrayLike, *, ndim: tuple[int, ...] = (1,))
     return array
 
 
-def sample_weights(weights: ArrayLike | None, *, n: int) -> FloatArray | None:
+def sample_weights(weights: ArrayLike | None, *, n: int, name: str = "weights") -> FloatArray | None:
     """Return `weights` as float64 (n,), finite, not negative and not all zero; None stays None.
 
     Raises
@@ -88,11 +88,11 @@ def sample_weights(weights: ArrayLike | None, *, n: int) -> FloatArray | None:
     """
     if weights is None:
         return None
-    array = finite_array("sample_weight", weights, ndim=1)
+    array = finite_array(name, weights, ndim=1)
     if array.shape[0] != n:
-        raise ValueError(f"sample_weight must have length {n}, got {array.shape[0]}")
+        raise ValueError(f"{name} must have length {n}, got {array.shape[0]}")
     if (array < 0).any() or not array.any():
-        raise ValueError("sample_weight must not be negative, and not all zero")
+        raise ValueError(f"{name} must not be negative, and not all zero")
     return array
 
 

@@ -150,5 +150,5 @@ def _checked_problem(
     penalty = np.full(Xa.shape[1], checks.real_number("l2", l2, minimum=0.0))
     if fit_intercept:
         penalty[-1] = 0.0
-    s = checks.sample_weights(sample_weight, n=n)
+    s = checks.sample_weights(sample_weight, n=n, name="sample_weight")
     return LogisticProblem(Xa, labels, np.ones(n) if s is None else s, penalty)

@@ -8,10 +8,6 @@ from numpy.typing import ArrayLike
 from headeval.core import checks
 from headeval.core.checks import FloatArray, IntArray
 from headeval.core.ranking import RankedCounts, RankedWeights, rank_counts, rank_weights
-from headeval.core.traffic import Projected as Projected
-from headeval.core.traffic import Traffic as Traffic
-from headeval.core.traffic import traffic as traffic
-from headeval.core.traffic import traffic_of_rates as traffic_of_rates
 
 # Sums of weights carry rounding errors; a rate this much above the bound is the bound.
 _ROUNDING = 1e-12

@@ -14,7 +14,7 @@ from headeval.files.output import table_writer
 from headeval.files.tables import Tables
 from headeval.printable import listed
 
-NAMES = ("prob", "flagged", "baseline_prob", "baseline_flagged")
+NAMES = ("new_prob", "new_flagged", "baseline_prob", "baseline_flagged")
 
 
 def check_free(tables: Tables) -> None:

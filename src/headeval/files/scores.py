@@ -14,7 +14,6 @@ from headeval.core.checks import FloatArray
 from headeval.core.scaling import Scaling
 from headeval.core.stable import logit, sigmoid
 from headeval.errors import DataError
-from headeval.evaluation import ScoreKind
 from headeval.files.arrow_errors import shown
 from headeval.files.collecting import place_of
 from headeval.files.examples import Track, embedding_blocks, untracked
@@ -26,6 +25,7 @@ from headeval.files.tables import Block, Tables
 from headeval.head import LinearHead
 from headeval.head_history import RowsSeen, SeenCounter
 from headeval.printable import listed, quoted
+from headeval.scored_rows import ScoreKind
 
 # Which column is a logit is written into the Parquet metadata under this key, never guessed from the values.
 _KEY = "headeval_scores"

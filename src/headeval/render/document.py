@@ -11,7 +11,7 @@ from headeval.comparison import Comparison
 from headeval.core.calibration import ReliabilityTable
 from headeval.core.calibration_evidence import CalibrationNoise
 from headeval.core.intervals import Interval
-from headeval.core.operating_points import Traffic
+from headeval.core.traffic import Traffic
 from headeval.evaluation import Evaluation
 from headeval.metric import Metric
 from headeval.render.claim import claim_document

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from headeval.core.calibration import Convention, ReliabilityTable
 from headeval.core.calibration_evidence import CalibrationNoise
 from headeval.core.intervals import Interval
-from headeval.core.operating_points import Projected, Traffic
+from headeval.core.traffic import Projected, Traffic
 from headeval.evaluation import METRICS, Evaluation
 from headeval.metric import Metric, MetricInfo
 from headeval.printable import printable
