@@ -13,6 +13,7 @@ from sklearn import metrics as sk
 
 from headeval.comparison import BY_CLASS, COMPARED, DECISION_RATES, FREELY, Comparison, compare
 from headeval.core.delong import auc_difference
+from headeval.core.weighted import FPR_LIMITS
 from headeval.evaluation import Evaluation, evaluate
 from headeval.evidence import Resampling
 from headeval.scored_rows import ScoredRows
@@ -110,9 +111,26 @@ def test_equal_classifiers_are_told_apart_by_no_more_than_the_rows_allow() -> No
     smaller = min(y.sum(), 100 - y.sum())
     reach = 1 - 0.025 ** (1 / smaller)
     for name, part in compared(z, z, y).differences.items():
-        if name not in ("log_loss", "auc"):
+        if name not in ("log_loss", "auc", *FPR_LIMITS):
             assert part.interval is not None
             assert (part.interval.lower, part.interval.upper) == pytest.approx((-reach, reach), rel=1e-9), name
+
+
+def test_a_recall_that_rows_cannot_bound_leaves_what_both_intervals_leave() -> None:
+    """100 negatives cannot tell of an FPR of 0.1 %, so neither can the difference of two recalls there."""
+    z, old, y = sample(200)
+    rows = [ScoredRows.checked(scores, y, kind="logit") for scores in (z, old)]
+    new, was = (evaluate(scores, y, kind="logit", n_resamples=200) for scores in (z, old))
+    found = compare(new, was, *rows, name="old", resampling=Resampling(200, 0, grouped=False))
+    part, here, there = (
+        item["recall_at_0_1pct_fpr"] if isinstance(item, dict) else item.recall_at_0_1pct_fpr.interval
+        for item in (dict(found.differences), new, was)
+    )
+    assert here is not None
+    assert there is not None
+    assert here.lower == there.lower == 0
+    assert part.interval is not None
+    assert (part.interval.lower, part.interval.upper) == (-there.upper, here.upper)
 
 
 def test_a_clearly_better_classifier_is_seen() -> None:
@@ -272,7 +290,8 @@ def test_more_confidence_widens_every_interval() -> None:
         outer = wide[name].interval
         assert part.interval is not None
         assert outer is not None
-        assert outer.lower < part.interval.lower < part.interval.upper < outer.upper, name
+        if name not in FPR_LIMITS:  # too few negatives: nothing is known but what both intervals leave
+            assert outer.lower < part.interval.lower < part.interval.upper < outer.upper, name
 
 
 def test_undefined_and_infinite_metrics_are_not_compared_and_nothing_is_warned_of() -> None:

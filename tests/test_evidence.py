@@ -32,7 +32,7 @@ def everything(evaluation: Evaluation) -> dict[str, Metric]:
 
 def check_intervals(evaluation: Evaluation) -> None:
     for info, metric in evaluation.metrics():
-        assert info.bounds or metric.interval is metric.guarantee is None, info.name
+        assert info.has_interval or metric.interval is metric.guarantee is None, info.name
         for interval in filter(None, (metric.interval, metric.guarantee)):
             assert metric.value is not None, info.name
             assert interval.lower < interval.upper, info.name
@@ -66,7 +66,7 @@ def test_intervals_have_a_width_hold_their_value_and_stay_on_their_scale(data: s
     if not any(rows.get("weights", [1])):
         rows["weights"][0] = 1.0
     evaluation = evaluate(
-        **rows, kind=kind, threshold=data.draw(st.sampled_from([0.0, 0.5, 1.0])), prevalence=0.01, **FEW
+        **rows, kind=kind, threshold=data.draw(st.sampled_from([0.0, 0.5, 1.0])), confidence=0.8, prevalence=0.01, **FEW
     )
     check_intervals(evaluation)
     for name, metric in everything(evaluation).items():
@@ -98,8 +98,8 @@ def test_perfection_on_twelve_positives_has_a_lower_bound_below_one() -> None:
     for name in ("auc", "recall", "ap", "partial_auc"):
         metric = getattr(evaluation, name)
         assert metric.value == 1
-        assert metric.bounds.lower == pytest.approx(exact, rel=1e-9), name
-        assert metric.bounds.upper == 1
+        assert metric.gate_interval.lower == pytest.approx(exact, rel=1e-9), name
+        assert metric.gate_interval.upper == 1
     z = norm.ppf(0.975)
     assert evaluation.recall.interval is not None
     assert evaluation.recall.interval.lower == pytest.approx(12 / (12 + z * z), rel=1e-9)
@@ -171,7 +171,7 @@ def test_every_metric_that_is_said_to_have_bounds_has_them() -> None:
     z, y = sample()
     found = everything(evaluate(z, y, kind="logit", **FEW))
     assert {name for name, m in found.items() if m.interval is not None} == {
-        i.name for i in METRICS.values() if i.bounds
+        i.name for i in METRICS.values() if i.has_interval
     }
 
 
@@ -201,6 +201,15 @@ def test_intervals_of_bins_are_wilsons_of_the_rows_in_them() -> None:
         if interval is not None:
             wilson = binomtest(*expected[index]).proportion_ci(method="wilson")
             assert (interval.lower, interval.upper) == pytest.approx(tuple(wilson), rel=1e-9, abs=1e-12)
+
+
+def test_a_probability_of_zero_belongs_to_the_first_bin_of_grouped_rows_too() -> None:
+    """One group of two rows that agree, whose bins are those of one row: Wilson's of one in one."""
+    evaluation = evaluate([0.0, 0.0, 0.95], [1, 1, 0], kind="prob", groups=[0, 0, 1], **FEW)
+    interval = evaluation.reliability_intervals[0]
+    assert interval is not None
+    expected = tuple(binomtest(1, 1).proportion_ci(method="wilson"))
+    assert (interval.lower, interval.upper) == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_bin_whose_rows_have_no_weight_has_no_interval() -> None:

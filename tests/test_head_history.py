@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headeval.core.intervals import Interval
 from headeval.core.logistic import fit_logistic
 from headeval.core.scaling import Scaling
 from headeval.core.thresholds import DecisionChanges
@@ -16,6 +17,7 @@ from headeval.head_history import (
     SeenCounter,
     calibration_history,
     fit_history,
+    fit_label_column,
     rows_seen,
 )
 
@@ -98,6 +100,32 @@ def test_the_evaluation_of_the_fit_is_not_left_to_describe_the_calibrated_head()
     assert (entry["temperature"], entry["newly_flagged"], entry["no_longer_flagged"]) == (2.0, 1, 2)
     assert (fitted["fit"]["prevalence"], fitted["fit"]["l2"], fitted["fit"]["weight_column"]) == (0.4, 3.0, "w")
     assert fitted["evaluation"] == {"how": "out-of-fold"}  # the history given is not changed
+
+
+def test_the_columns_of_the_labels_are_kept() -> None:
+    fitted = fit_history(used(0, 10), STORY, l2=1.0, weight=None, label="hate")
+    history = calibration_history(fitted, used(0, 10), SCALING, DecisionChanges(0, 0), label="label")
+    assert fit_label_column(through_a_file(history)) == "hate"
+    assert history["calibrations"][0]["label_column"] == "label"
+    for stranger in ({}, {"fit": "label"}, {"fit": {"label_column": ["hate"]}}, {"fit": {"l2": 1.0}}):
+        assert fit_label_column(stranger) is None
+
+
+def test_a_calibration_keeps_its_intervals_and_null_stands_for_no_bound() -> None:
+    slope, intercept = Interval(-0.5, 4.0, 0.95, "Wald"), Interval(-1.0, 2.0, 0.95, "Wald")
+
+    def entry(scaling: Scaling) -> Any:
+        return through_a_file(calibration_history({}, used(0, 5), scaling, DecisionChanges(0, 0)))["calibrations"][0]
+
+    both = {"confidence": 0.95, "method": "Wald"}
+    platt = entry(Scaling("platt", 2.0, 0.5, 0.4, 0.3, slope, intercept))
+    assert platt["slope_interval"] == {"lower": -0.5, "upper": 4.0, **both}
+    assert platt["intercept_interval"] == {"lower": -1.0, "upper": 2.0, **both}
+    assert platt["temperature_interval"] is None
+    temperature = entry(Scaling("temperature", 2.0, 0.0, 0.4, 0.3, slope))
+    assert temperature["temperature_interval"] == {"lower": 0.25, "upper": None, **both}
+    assert temperature["intercept_interval"] is None
+    assert entry(SCALING)["temperature_interval"] is None
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_shown_and_exact_intervals_are_those_of_scipy(counts: tuple[int, int, in
         assert metric.interval is not None
         assert metric.guarantee is not None
         assert (metric.interval.method, metric.guarantee.method) == ("Wilson", "Clopper-Pearson")
-        assert metric.bounds is metric.guarantee  # what gates are held against
+        assert metric.gate_interval is metric.guarantee  # what gates are held against
 
 
 @pytest.mark.parametrize("counts", COUNTS)
@@ -181,6 +181,17 @@ def test_rows_repeated_within_a_group_are_one_row_where_all_agree() -> None:
     twice = rates_of_rows(scored(rows * 2, groups=list("abcdabcd")), 0.5, confidence=0.95)
     for name in ("accuracy", "precision", "recall", "specificity", "fpr", "f1"):
         assert bounds(twice[name]) == pytest.approx(bounds(once[name]), **CLOSE)
+
+
+def test_intervals_on_an_effective_size_are_called_so_and_no_others() -> None:
+    for also in ({}, {"weights": [1.0, 2.0, 1.0, 1.0, 2.0, 1.0, 1.0]}, {"groups": [0, 0, 1, 1, 2, 2, 3]}):
+        end = ", effective size" if also else ""
+        for name, metric in rates_of_rows(scored(MIXED, **also), 0.5, confidence=0.95).items():
+            assert metric.interval is not None
+            assert metric.guarantee is not None
+            methods = (metric.interval.method, metric.guarantee.method)
+            assert methods == (f"Wilson{end}", f"Clopper-Pearson{end}"), name
+        assert rates_of_rows(scored(MIXED, **also), 0.5, confidence=None)["recall"].guarantee is None
 
 
 def test_a_class_without_weight_leaves_its_rates_undefined_and_says_that_it_is_the_weight() -> None:

@@ -109,6 +109,11 @@ def test_a_gate_that_cannot_be_met_or_is_not_a_share_stands(text: str) -> None:
         ("auc", "put it in quotes"),  # the shell took '>=0.9' for a redirection
         ("recall>=80%", "80% is 0.8"),
         ("AUC>=0.9", "did you mean auc"),
+        ("TPR>=0.9", r"did you mean recall\?"),
+        ("sensitivity.lower>=0.9", r"did you mean recall\?"),
+        ("fnr<=0.1", r"did you mean recall, which is 1 - fnr\?"),
+        ("tnr>=0.9", r"did you mean specificity\?"),
+        ("PPV>=0.9", r"did you mean precision\?"),
         ("ece-positive-class<=0.1", "did you mean ece_positive_class"),
     ],
 )
@@ -160,7 +165,7 @@ def test_slips_in_what_follows_a_metric_are_answered_with_the_way_out(text: str,
         parse_requirement(text)
 
 
-@pytest.mark.parametrize("metric", [info.name for info in METRICS.values() if not info.bounds])
+@pytest.mark.parametrize("metric", [info.name for info in METRICS.values() if not info.has_interval])
 def test_a_bound_of_a_metric_without_one_is_refused_before_anything_is_read(metric: str) -> None:
     with pytest.raises(
         UsageError, match=rf"{metric} has no interval, so no \.lower; metrics with one: prevalence, auc"
@@ -245,6 +250,14 @@ def test_what_is_undecided_says_that_rows_are_lacking_and_what_failed_what_the_i
     assert undecided.reason == "too few rows: the interval 0.8400 to 0.9500 (by hand) holds the bound"
     failed = decide(parse_requirement("auc.lower>=0.99"), evaluation)
     assert failed.reason == "the whole interval 0.8400 to 0.9500 (by hand) fails it"
+
+
+def test_what_groups_or_weights_leave_undecided_says_that_groups_may_be_lacking() -> None:
+    labels, probs, groups = [1] * 20 + [0] * 20, [0.9] * 15 + [0.1] * 25, [row // 4 for row in range(40)]
+    evaluation = evaluate(probs, labels, kind="prob", groups=groups)
+    reason = decide(parse_requirement("recall.lower>=0.7"), evaluation).reason
+    assert reason.startswith("too few rows or groups: the interval")
+    assert reason.endswith("(Clopper-Pearson, effective size) holds the bound")
 
 
 @pytest.mark.parametrize(

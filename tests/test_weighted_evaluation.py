@@ -153,8 +153,8 @@ def test_a_heavy_row_leaves_little_to_be_sure_of() -> None:
     found = evaluate(p, y, kind="prob", weights=w, **FEW)
     for metric in (found.recall, found.auc):
         assert metric.value == 1
-        assert metric.bounds is not None
-        assert metric.bounds.lower < 0.03
+        assert metric.gate_interval is not None
+        assert metric.gate_interval.lower < 0.03
     assert found.ap.interval is None or found.ap.interval.lower < 0.03
 
 

@@ -14,12 +14,12 @@ from headeval.core.intervals import Difference, Interval
 from headeval.core.paired import mcnemar_exact
 from headeval.core.thresholds import DecisionChanges
 from headeval.evaluation import METRICS, Evaluation
-from headeval.evidence import AVERAGED, ECE_NAMES, RANKED, Resampling, prepared, resampled
+from headeval.evidence import AVERAGED, ECE_NAMES, RANKED, Resampling, prepared, resampled, resolved
 from headeval.scored_rows import ScoredRows
 
 ONE_CLASS_RATES, MIXED_RATES = ("recall", "specificity", "fpr"), ("accuracy", "precision", "f1", "flag_rate")
 DECISION_RATES = ("accuracy", "precision", "recall", "specificity", "fpr", "f1", "flag_rate")
-METHOD, UNSEEN_METHOD = "paired bootstrap", "exact, smaller class"
+METHOD, UNSEEN_METHOD, APART_METHOD = "paired bootstrap", "exact, smaller class", "both intervals"
 COMPARED = (*RANKED, *AVERAGED)
 # Drawn with as many rows of each class as there are, and drawn regardless of class: see `resampled`.
 BY_CLASS, FREELY = (*RANKED, *ONE_CLASS_RATES), (*AVERAGED, *MIXED_RATES)
@@ -136,7 +136,7 @@ def _bootstrapped(
         averaged=lambda weights: _less(one[1](weights), other[1](weights)),
     )
     return {
-        name: Difference(found[name].value, _interval(name, column, found[name].value, new, evaluations[0]), None)
+        name: Difference(found[name].value, _interval(name, column, found[name].value, new, evaluations), None)
         for name, column in zip((*BY_CLASS, *FREELY), np.hstack(drawn).T, strict=True)
         if name in found
     }
@@ -182,9 +182,18 @@ def _rates_of_both_classes(counts: FloatArray) -> FloatArray:
         return np.stack([(tp + tn) / n, tp / (tp + fp), 2 * tp / (2 * tp + fp + fn), (tp + fp) / n], axis=1)
 
 
-def _interval(name: str, drawn: FloatArray, value: float, rows: ScoredRows, new: Evaluation) -> Interval | None:
+def _interval(
+    name: str,
+    drawn: FloatArray,
+    value: float,
+    rows: ScoredRows,
+    evaluations: tuple[Evaluation, Evaluation],
+) -> Interval | None:
+    new, baseline = evaluations
     if new.confidence is None:
         return None
+    if not resolved(name, rows):
+        return _apart(getattr(new, name).interval, getattr(baseline, name).interval, new.confidence)
     least, most = (-np.inf, np.inf) if name == "log_loss" else (-1.0, 1.0)
     smaller = rows.smaller_class() or rows.units()  # one class only: what is left is measured on all rows
     interval = bootstrap_interval(
@@ -195,6 +204,13 @@ def _interval(name: str, drawn: FloatArray, value: float, rows: ScoredRows, new:
     # No resample differs: rows on which the two differ can still be missing by chance, but only so many.
     reach = 1 - ((1 - new.confidence) / 2) ** (1 / smaller)
     return Interval(max(-1.0, value - reach), min(1.0, value + reach), new.confidence, UNSEEN_METHOD)
+
+
+def _apart(new: Interval | None, baseline: Interval | None, confidence: float) -> Interval:
+    """Return what two intervals leave for the difference of two shares, where pairing tells nothing more."""
+    lower, upper = (0.0, 1.0) if new is None else (new.lower, new.upper)
+    least, most = (0.0, 1.0) if baseline is None else (baseline.lower, baseline.upper)
+    return Interval(lower - most, upper - least, confidence, APART_METHOD)
 
 
 def _value(new: float | None, baseline: float | None) -> float | None:

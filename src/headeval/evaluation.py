@@ -58,7 +58,7 @@ class Evaluation:
     weighted: bool
     traffic: Traffic | None
     notes: tuple[str, ...]
-    n: Metric = described("rows", "data", "labelled rows judged", bounds=False, scale="count")
+    n: Metric = described("rows", "data", "labelled rows judged", has_interval=False, scale="count")
     prevalence: Metric = described("prevalence", "data", "share of positives")
     auc: Metric = described("AUC", "ranking", "P(a random positive outscores a random negative)")
     ap: Metric = described("average precision", "ranking", "a random ranking scores the prevalence")
@@ -67,10 +67,10 @@ class Evaluation:
         "recall at FPR ≤ 0.1 %", "ranking", "at the ROC corner at or below that FPR"
     )
     partial_auc: Metric = described("partial AUC", "ranking", "FPR ≤ 0.1 only, 0.5 is chance (McClish)")
-    best_f1: Metric = described("best F1", "ranking", "chosen on these very rows, so it flatters", bounds=False)
+    best_f1: Metric = described("best F1", "ranking", "chosen on these very rows, so it flatters", has_interval=False)
     ece: Metric = described("ECE", "calibration", "mean gap between confidence and accuracy, chosen convention")
-    ece_corrected: Metric = described("ECE corrected", "calibration", "less what chance adds to it", bounds=False)
-    mce: Metric = described("MCE", "calibration", "largest gap of a bin, chosen convention", bounds=False)
+    ece_corrected: Metric = described("ECE corrected", "calibration", "less what chance adds to it", has_interval=False)
+    mce: Metric = described("MCE", "calibration", "largest gap of a bin, chosen convention", has_interval=False)
     ece_positive_class: Metric = described("ECE positive-class", "calibration", "mean gap between p and share positive")
     brier: Metric = described("Brier score", "calibration", "mean (p - y)²; 0 is perfect")
     log_loss: Metric = described("log loss", "calibration", "nats a row; 0 is perfect", scale="positive")
@@ -145,7 +145,7 @@ def evaluate(
     groups : (n,) codes; rows of one group (a conversation, a template) are not independent of each other, which
         widens the intervals.
     prevalence, per_day : share of positives in the traffic to come, and its size: both, or `prevalence` alone for
-        the precision; neither leaves `traffic` out.
+        the precision alone; neither leaves `traffic` out.
 
     Raises
     ------
@@ -160,6 +160,8 @@ def evaluate(
     >>> round(evaluation.recall.interval.lower, 2), evaluation.recall.interval.upper
     (0.34, 1.0)
     """
+    if per_day is not None and prevalence is None:
+        raise ValueError("per_day needs prevalence: how many of these rows are positive")
     rows = ScoredRows.checked(scores, labels, kind=kind, weights=weights, groups=groups)
     rows = rows.reordered(rows.order())
     threshold = checks.real_number("threshold", threshold, minimum=0.0, maximum=1.0)

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from headeval.core.bootstrap import bootstrap_interval, ece_interval, replicates
-from headeval.core.calibration import ReliabilityTable
+from headeval.core.calibration import ReliabilityTable, binned_rows
 from headeval.core.calibration_evidence import CalibrationNoise, calibration_noise
 from headeval.core.checks import FloatArray, whole_number
 from headeval.core.cox import cox_calibration
@@ -22,6 +22,7 @@ MOST_RESAMPLES, FEWEST_RESAMPLES = 1000, 200
 _ROWS_OF_ALL_RESAMPLES = 100_000_000  # beyond 100,000 rows, so that large files take seconds and not minutes
 _NOISE_STREAM, _MEAN_STREAM = 1, 2
 
+_NEGATIVES_WITHIN = 5
 ECE_NAMES = ("ece", "ece_positive_class")
 RANKED = ("ap", "partial_auc", *FPR_LIMITS)
 AVERAGED = ("brier", "log_loss", *ECE_NAMES)
@@ -100,9 +101,10 @@ def bin_intervals(
     """Return Wilson's interval of the share of positives in each bin of a positive-class table."""
     if confidence is None:
         return (None,) * table.n_bins
+    index, _, _ = binned_rows(rows.p, rows.y, table)
     found: list[Interval | None] = []
-    for lower, upper, n, share in zip(table.lower, table.upper, table.counts.tolist(), table.accuracy, strict=True):
-        inside = (rows.p > lower if lower else rows.p >= 0) & (rows.p <= upper)
+    for place, (n, share) in enumerate(zip(table.counts.tolist(), table.accuracy, strict=True)):
+        inside = index == place
         size = n if rows.independent or not n else rows.effective_size(rows.y == 1, inside)
         found.append(wilson(min(float(share) * size, size), size, confidence=confidence) if size else None)
     return tuple(found)
@@ -175,10 +177,19 @@ def _drawn(rows: ScoredRows, measures: SortedRows, resampling: Resampling) -> di
     return dict(zip((*RANKED, *AVERAGED), (*ranked.T, *averaged.T), strict=True))
 
 
+def resolved(name: str, rows: ScoredRows) -> bool:
+    """Whether these rows can bound a measure from below: a recall at an FPR of x needs a few negatives within x.
+
+    In simulation the lower bound of recall at 0.1 % was missed in 10 % of samples with 1 to 1.5 such negatives, in 5 %
+    with 3, instead of 2.5 %.
+    """
+    limit = FPR_LIMITS.get(name)
+    return limit is None or rows.units(rows.y == 0) * limit >= _NEGATIVES_WITHIN
+
+
 def _bootstrapped(name: str, metric: Metric, drawn: FloatArray, rows: ScoredRows, confidence: float) -> Interval | None:
     if metric.value is None:
         return None
-    limit = FPR_LIMITS.get(name)
     return bootstrap_interval(
         drawn,
         metric.value,
@@ -186,7 +197,7 @@ def _bootstrapped(name: str, metric: Metric, drawn: FloatArray, rows: ScoredRows
         confidence=confidence,
         upper=np.inf if name == "log_loss" else 1.0,
         rows=rows.units() if name == "brier" else None,
-        resolved=limit is None or rows.units(rows.y == 0) * limit >= 1,
+        resolved=resolved(name, rows),
     )
 
 

@@ -1,5 +1,6 @@
 """What a head remembers under `metrics`: how it was fitted, judged and calibrated, and on which rows."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headeval._version import __version__
+from headeval.core.intervals import Interval
 from headeval.core.newton import LogisticFit
 from headeval.core.scaling import Scaling
 from headeval.core.thresholds import DecisionChanges
@@ -39,19 +41,28 @@ class RowsUsed:
 
     def document(self) -> dict[str, Any]:
         """Return the JSON form."""
-        distinct = np.unique(_shortened(self.digests))
         return {
             "n": self.n,
             "positives": self.positives,
             "prevalence": self.positives / self.n,
             "unlabelled_left_out": self.unlabelled,
             "data_fingerprint": self.fingerprint,
-            "distinct_rows": int(distinct.size),
-            "row_digests": "".join(f"{digest:0{_DIGITS}x}" for digest in distinct[:SKETCH_ROWS].tolist()),
+            **kept_digests(self.digests),
         }
 
 
-def fit_history(rows: RowsUsed, story: LogisticFit, *, l2: float, weight: str | None) -> dict[str, Any]:
+def kept_digests(digests: NDArray[np.uint64]) -> dict[str, Any]:
+    """Return what a head keeps of the digests of rows, shape (n,), as JSON values."""
+    distinct = np.unique(_shortened(digests))
+    return {
+        "distinct_rows": int(distinct.size),
+        "row_digests": "".join(f"{digest:0{_DIGITS}x}" for digest in distinct[:SKETCH_ROWS].tolist()),
+    }
+
+
+def fit_history(
+    rows: RowsUsed, story: LogisticFit, *, l2: float, weight: str | None, label: str | None = None
+) -> dict[str, Any]:
     """Return the `metrics` of a freshly fitted head, before it is judged.
 
     Parameters
@@ -60,12 +71,14 @@ def fit_history(rows: RowsUsed, story: LogisticFit, *, l2: float, weight: str | 
     story : how the fit went.
     l2 : the ridge penalty of the fit.
     weight : the column of row weights, if any.
+    label : the column of the labels.
     """
     return {
         "headeval_version": __version__,
         "fit": {
             **rows.document(),
             "l2": l2,
+            "label_column": label,
             "weight_column": weight,
             "solver": {
                 "method": "Newton (IRLS)",
@@ -85,6 +98,7 @@ def calibration_history(
     changes: DecisionChanges,
     *,
     thresholds: tuple[float, float] | None = None,
+    label: str | None = None,
 ) -> dict[str, Any]:
     """Return the `metrics` of a calibrated head: the history so far and one more calibration.
 
@@ -97,6 +111,7 @@ def calibration_history(
     scaling : what it found.
     changes : decisions that it changes on these rows.
     thresholds : of the head before and after; None where the threshold was not carried along.
+    label : the column of the labels.
     """
     history = dict(before)
     if "evaluation" in history:
@@ -106,8 +121,12 @@ def calibration_history(
         "headeval_version": __version__,
         "method": scaling.method,
         "temperature": scaling.temperature if scaling.method == "temperature" else None,
+        "temperature_interval": _bounds(scaling.temperature_interval) if scaling.method == "temperature" else None,
         "slope": scaling.slope,
+        "slope_interval": _bounds(scaling.slope_interval),
         "intercept": scaling.intercept,
+        "intercept_interval": _bounds(scaling.intercept_interval),
+        "label_column": label,
         **rows.document(),
         "log_loss_before": scaling.log_loss_before,
         "log_loss_after": scaling.log_loss_after,
@@ -117,6 +136,13 @@ def calibration_history(
     }
     history["calibrations"] = [*(earlier if isinstance(earlier, list) else []), this]
     return history
+
+
+def fit_label_column(history: Mapping[str, Any]) -> str | None:
+    """Return the column whose labels the fit has learned, by the `metrics` of a head; None where they do not say."""
+    fit = history.get("fit")
+    column = fit.get("label_column") if isinstance(fit, Mapping) else None
+    return column if isinstance(column, str) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +201,28 @@ def rows_seen(history: Mapping[str, Any], digests: NDArray[np.uint64]) -> RowsSe
     return counter.total()
 
 
+def recognised(entry: object, digests: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which rows are among those of an entry, and of which rows its kept digests can tell, shape (n,) each.
+
+    Parameters
+    ----------
+    entry : part of the `metrics` of a head that keeps digests; where it keeps none, it can tell of no row.
+    digests : of each row, shape (n,).
+
+    Examples
+    --------
+    >>> digests = np.array([1, 2, 3], dtype=np.uint64) << np.uint64(32)
+    >>> known, told = recognised(kept_digests(digests[:2]), digests)
+    >>> known.tolist(), told.tolist()
+    ([True, True, False], [True, True, True])
+    """
+    sketch, short = _sketch(entry), _shortened(digests)
+    if sketch is None:
+        return np.zeros(short.shape, dtype=np.bool_), np.zeros(short.shape, dtype=np.bool_)
+    kept, complete = sketch
+    return np.isin(short, kept), np.ones(short.shape, dtype=np.bool_) if complete else short <= kept.max()
+
+
 class SeenCounter:
     """Counts, block by block, the rows that made a head. Labels play no part: a row is seen whatever it is called now.
 
@@ -220,6 +268,14 @@ class SeenCounter:
         scale = self._n / max(self._checked, 1)
         fitted, calibrated, either = (round(x * scale) for x in (self._fitted, self._calibrated, self._either))
         return RowsSeen(self._n, fitted, calibrated, either, self._checked)
+
+
+def _bounds(interval: Interval | None) -> dict[str, Any] | None:
+    """Return the JSON form; a bound that is infinite is null."""
+    if interval is None:
+        return None
+    lower, upper = (bound if math.isfinite(bound) else None for bound in (interval.lower, interval.upper))
+    return {"lower": lower, "upper": upper, "confidence": interval.confidence, "method": interval.method}
 
 
 def _sketch(entry: object) -> tuple[NDArray[np.uint64], bool] | None:

@@ -27,7 +27,7 @@ class Metric:
     guarantee: Interval | None = None
 
     @property
-    def bounds(self) -> Interval | None:
+    def gate_interval(self) -> Interval | None:
         """The interval that a gate is held against: the exact one where there is one."""
         return self.guarantee or self.interval
 
@@ -46,7 +46,7 @@ class MetricInfo:
     title : the row's heading in a table.
     group : "ranking", "calibration", "decision" or "data".
     what : one phrase that says what the number means.
-    bounds : whether it has an interval.
+    has_interval : whether it can have one.
     scale : "share" lies in [0, 1], "positive" in [0, ∞), "count" is a number of rows, "any" may be any number.
     """
 
@@ -54,7 +54,7 @@ class MetricInfo:
     title: str
     group: str
     what: str
-    bounds: bool = True
+    has_interval: bool = True
     scale: Scale = "share"
 
     @property
@@ -63,7 +63,7 @@ class MetricInfo:
         return self.scale == "share"
 
 
-def described(title: str, group: str, what: str, *, bounds: bool = True, scale: Scale = "share") -> Any:
+def described(title: str, group: str, what: str, *, has_interval: bool = True, scale: Scale = "share") -> Any:
     """Return a dataclass field for a metric, described once for every format."""
-    description = {"title": title, "group": group, "what": what, "bounds": bounds, "scale": scale}
+    description = {"title": title, "group": group, "what": what, "has_interval": has_interval, "scale": scale}
     return field(metadata=description)

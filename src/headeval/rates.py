@@ -1,6 +1,6 @@
 """Rates at a threshold, each a share of some rows, with how sure it is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,6 +9,9 @@ from headeval.core.thresholds import ConfusionCounts, confusion_counts
 from headeval.core.traffic import Traffic, traffic, traffic_of_rates
 from headeval.metric import Metric
 from headeval.scored_rows import ScoredRows
+
+# Ends the method of an interval of rows that weigh differently or come in groups: an approximation, unlike the plain.
+EFFECTIVE = "effective size"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ def rates_of_rows(rows: ScoredRows, threshold: float, *, confidence: float | Non
     """Return every rate at a threshold; rows can be weighted, or come in groups that are not independent.
 
     Where they do, the intervals are those of as many independent rows as would tell the rate as well (Korn and
-    Graubard 1998).
+    Graubard 1998), and their methods end in "effective size".
 
     Parameters
     ----------
@@ -85,7 +88,7 @@ def rates_of_rows(rows: ScoredRows, threshold: float, *, confidence: float | Non
             found[name] = Metric(None, f"{rate.undefined} that has any weight")
             continue
         size = rows.effective_size(success, among) if confidence is not None else 0.0
-        found[name] = _metric(name, rate, hits, total, size, confidence)
+        found[name] = _of_effective_size(_metric(name, rate, hits, total, size, confidence))
     return found
 
 
@@ -134,6 +137,14 @@ def _metric(name: str, rate: _Rate, successes: float, among: float, size: float,
     if name == "f1":
         shown, exact = _f1_of_jaccard(shown), _f1_of_jaccard(exact)
     return Metric(value, interval=shown, guarantee=exact)
+
+
+def _of_effective_size(metric: Metric) -> Metric:
+    shown, exact = (
+        None if interval is None else replace(interval, method=f"{interval.method}, {EFFECTIVE}")
+        for interval in (metric.interval, metric.guarantee)
+    )
+    return replace(metric, interval=shown, guarantee=exact)
 
 
 def _f1_of_jaccard(interval: Interval) -> Interval:

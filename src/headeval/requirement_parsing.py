@@ -26,6 +26,20 @@ _SUFFIXES: dict[str, tuple[Part, bool]] = {
     ".diff.lower": ("lower", True),
     ".diff.upper": ("upper", True),
 }
+# What others call the metrics; the miss rate is no metric here, but what is required of it says recall.
+_SYNONYMS = {
+    "tpr": "recall",
+    "sensitivity": "recall",
+    "hit_rate": "recall",
+    "fnr": "recall, which is 1 - fnr",
+    "miss_rate": "recall, which is 1 - miss rate",
+    "tnr": "specificity",
+    "ppv": "precision",
+    "false_positive_rate": "fpr",
+    "roc_auc": "auc",
+    "auroc": "auc",
+    "average_precision": "ap",
+}
 _COMPARED = ("auc", *COMPARED, *DECISION_RATES)
 
 
@@ -105,6 +119,18 @@ def needs_baseline(given: str) -> str:
     return f"{given} needs --baseline: .diff is the metric less that of the baseline"
 
 
+def synonym(name: str) -> str:
+    """Return the hint at the metric that others call so; empty where there is none.
+
+    Examples
+    --------
+    >>> synonym("TPR"), synonym("miss-rate"), synonym("fpr")
+    (' (did you mean recall?)', ' (did you mean recall, which is 1 - miss rate?)', '')
+    """
+    meant = _SYNONYMS.get(name.lower().replace("-", "_"))
+    return f" (did you mean {meant}?)" if meant else ""
+
+
 def _is_name(text: str) -> bool:
     metric, dot, suffix = text.partition(".")
     return metric in METRICS and f"{dot}{suffix}" in _SUFFIXES
@@ -116,15 +142,15 @@ def _meant(given: str, name: str) -> tuple[str, Part, bool]:
     suffix = f"{dot}{rest}"
     if metric not in METRICS:
         known = [f"{metric}{suffix}" for metric in METRICS for suffix in _SUFFIXES]
-        hint = _hint(name.lower().replace("-", "_"), known)
+        hint = synonym(metric) or _hint(name.lower().replace("-", "_"), known)
         raise UsageError(f"{given}: unknown metric {quoted(metric)}{hint}; known: {', '.join(METRICS)}")
     if suffix not in _SUFFIXES:
         turned = "." + ".".join(reversed(rest.split(".")))
         hint = _hint(turned if turned in _SUFFIXES else suffix.lower(), list(_SUFFIXES)[1:])
         raise UsageError(f"{given}: unknown part {quoted(suffix)}{hint}; known: {', '.join(filter(None, _SUFFIXES))}")
     part, difference = _SUFFIXES[suffix]
-    if part != "value" and not METRICS[metric].bounds:
-        bounded = ", ".join(info.name for info in METRICS.values() if info.bounds)
+    if part != "value" and not METRICS[metric].has_interval:
+        bounded = ", ".join(info.name for info in METRICS.values() if info.has_interval)
         raise UsageError(f"{given}: {metric} has no interval, so no .{part}; metrics with one: {bounded}")
     if difference and metric not in _COMPARED:
         raise UsageError(f"{given}: {metric} is not compared with a baseline; compared are: {', '.join(_COMPARED)}")
@@ -145,7 +171,10 @@ def _bound(given: str, number: str) -> float:
 
 
 def _refuse_what_always_holds(given: str, requirement: Requirement) -> None:
-    """A gate that nothing can fail is a slip of the pen, most often 5 for 5 %."""
+    """A gate that nothing can fail is a slip of the pen, most often 5 for 5 %.
+
+    At the very end of the scale a gate still asks for something: that the metric is defined.
+    """
     if not METRICS[requirement.metric].is_share:
         return
     least = -1 if requirement.difference else 0

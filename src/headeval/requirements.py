@@ -13,6 +13,7 @@ from headeval.errors import UsageError
 from headeval.evaluation import Evaluation
 from headeval.metric import Metric
 from headeval.printable import quoted
+from headeval.rates import EFFECTIVE
 from headeval.requirement_parsing import Requirement, needs_baseline
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
@@ -76,7 +77,7 @@ class EachDecision:
         return "" if self.judged else "no slice could be judged"
 
 
-class Part(Protocol):
+class JudgedSlice(Protocol):
     """A slice: the rows with one value in a column."""
 
     @property
@@ -135,7 +136,7 @@ def decide(requirement: Requirement, evaluation: Evaluation, comparison: Compari
     if requirement.part == "value":
         verdict = Verdict.MET if _holds(requirement, metric.value) else Verdict.NOT_MET
         return Decision(requirement, metric.value, verdict, metric.reason, metric.interval, metric.value)
-    interval = metric.bounds
+    interval = metric.gate_interval
     if interval is None or math.isnan(interval.lower) or math.isnan(interval.upper):
         reason = "intervals were not asked for" if evaluation.confidence is None else "it has no interval here"
         return Decision(requirement, None, Verdict.UNDECIDED, reason, None, metric.value)
@@ -144,7 +145,9 @@ def decide(requirement: Requirement, evaluation: Evaluation, comparison: Compari
     return Decision(requirement, value, verdict, metric.reason or reason, interval, metric.value)
 
 
-def decide_each(requirements: Iterable[Requirement], slices: Sequence[Part], min_rows: int) -> tuple[EachDecision, ...]:
+def decide_each(
+    requirements: Iterable[Requirement], slices: Sequence[JudgedSlice], min_rows: int
+) -> tuple[EachDecision, ...]:
     """Hold every requirement against every slice; it is met when every slice that can be judged meets it.
 
     Not judged are slices of fewer than `min_rows` rows, unless `n` itself is required, and slices in which the
@@ -166,7 +169,7 @@ def decide_each(requirements: Iterable[Requirement], slices: Sequence[Part], min
     return tuple(_decide_slices(requirement, slices, min_rows) for requirement in requirements)
 
 
-def _decide_slices(requirement: Requirement, slices: Sequence[Part], min_rows: int) -> EachDecision:
+def _decide_slices(requirement: Requirement, slices: Sequence[JudgedSlice], min_rows: int) -> EachDecision:
     judged: list[tuple[str, str, Decision]] = []
     skipped: list[tuple[str, str, str]] = []
     for part in slices:
@@ -219,7 +222,8 @@ def _held_against(requirement: Requirement, measured: float, interval: Interval)
             return Verdict.UNDECIDED, f"the measured value lies outside its interval, {told}"
         return Verdict.MET, ""
     if lower <= requirement.bound <= upper and _OPERATORS[requirement.comparison](opposite, requirement.bound):
-        return Verdict.UNDECIDED, f"too few rows: the interval {told} holds the bound"
+        few = "rows or groups" if interval.method.endswith(EFFECTIVE) else "rows"
+        return Verdict.UNDECIDED, f"too few {few}: the interval {told} holds the bound"
     if _OPERATORS[requirement.comparison](used, requirement.bound):
         return Verdict.NOT_MET, "infinite"
     return Verdict.NOT_MET, f"the whole interval {told} fails it"

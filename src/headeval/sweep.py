@@ -18,7 +18,10 @@ from headeval.scored_rows import ScoredRows
 
 MOST_STEPS = 1500
 _FEWEST_STEPS = 31
-_ROWS_OF_ALL_STEPS = 5_000_000  # of weighted or grouped rows, each step of which needs all rows again
+_MOST_WEIGHTED_STEPS, _ROWS_OF_ALL_STEPS = (
+    201,
+    5_000_000,
+)  # each step of weighted or grouped rows needs all of them again
 _MOST_DECIMALS = 17  # a float64 needs no more to be told from its neighbours
 
 
@@ -76,7 +79,9 @@ def sweep(
     """
     order = np.argsort(rows.p, kind="stable")
     probs, found = rows.p[order], np.append(0, np.cumsum(rows.y[order]))
-    most = MOST_STEPS if rows.independent else max(_FEWEST_STEPS, min(MOST_STEPS, _ROWS_OF_ALL_STEPS // rows.n))
+    most = (
+        MOST_STEPS if rows.independent else max(_FEWEST_STEPS, min(_MOST_WEIGHTED_STEPS, _ROWS_OF_ALL_STEPS // rows.n))
+    )
     thresholds = np.union1d(typed_thresholds(probs, most=most), threshold)
     # A row is flagged when its probability ≥ threshold: `below` counts the rows that are not.
     below, first, outcome = np.unique(np.searchsorted(probs, thresholds), return_index=True, return_inverse=True)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -134,7 +135,7 @@ def test_a_score_file_gets_calibrated_columns_beside_its_own(
 def test_a_sharpened_score_comes_back_with_temperature_near_three(headeval: Headeval, tmp_path: Path) -> None:
     scores_table(tmp_path / "scores.parquet", n=4000)
     out = headeval("calibrate", "scores.parquet", "--logit", "z").out
-    temperature = float(out.split("T = ")[1].split(":")[0])
+    temperature = float(out.split("T = ")[1].split(" ")[0])
     assert temperature == pytest.approx(3.0, abs=0.3)
 
 
@@ -281,3 +282,118 @@ def test_a_row_that_stands_exactly_at_the_threshold_stays_flagged(
     write_head(edge, tmp_path / "edge.json")
     assert headeval("calibrate", data, "--head", "edge.json", "--method", "platt").code == 0
     np.testing.assert_array_equal(read_head(tmp_path / "edge-calibrated.json").flagged(e), edge.flagged(e))
+
+
+def test_a_head_of_one_column_is_not_calibrated_on_another_pair_of_names(
+    headeval: Headeval, make_table: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A head for hate (false/true) was calibrated and certified on safe/unsafe without a word."""
+    hate = pa.array([i % 3 == 0 for i in range(120)])
+    data = make_table(hate=hate)
+    assert headeval("fit", data, "--label", "hate", "-q").code == 0
+    for command in (["calibrate"], ["report"], ["threshold", "--require", "fpr<=0.9"]):
+        outcome = headeval(*command, data, "--head", "linear-head.json")
+        assert (outcome.code, outcome.out) == (3, ""), command
+        assert "but the classes of what is judged are 'false' and 'true'" in outcome.err
+        assert "--label" in outcome.err
+        assert "--positive 'unsafe'" in outcome.err
+        assert len(outcome.err.splitlines()) == 2
+    assert not (tmp_path / "linear-head-calibrated.json").exists()
+
+
+def test_a_score_file_of_one_column_is_not_calibrated_on_another_pair(
+    headeval: Headeval, make_table: Callable[..., Path]
+) -> None:
+    data = make_table(hate=pa.array([i % 3 == 0 for i in range(120)]))
+    assert headeval("fit", data, "--label", "hate", "-q").code == 0
+    assert headeval("score", data, "--head", "linear-head.json", "-o", "scores.parquet", "-q").code == 0
+    outcome = headeval("report", "scores.parquet")
+    assert outcome.code == 3
+    assert "'false' and 'true'" in outcome.err
+    assert headeval("report", "scores.parquet", "--label", "hate").code == 0
+
+
+@pytest.mark.parametrize("command", ["calibrate", "report"])
+def test_labels_of_another_column_than_the_fits_are_asked_about(
+    headeval: Headeval, make_table: Callable[..., Path], command: str
+) -> None:
+    data = make_table()
+    renamed = pq.read_table(data).rename_columns(["id", "embedding", "verdict"])
+    pq.write_table(renamed, data.with_name("renamed.parquet"))
+    assert headeval("fit", data, "-q").code == 0
+    forced = ["--force"] if command == "calibrate" else []
+    same = headeval(command, data, "--head", "linear-head.json")
+    other = headeval(command, "renamed.parquet", "--label", "verdict", "--head", "linear-head.json", *forced)
+    words = "the head was fitted on labels of column 'label', these are of column 'verdict': do they mean the same?"
+    assert (same.code, other.code) == (0, 0), other.err
+    assert "do they mean the same" not in " ".join(same.out.split())
+    assert words in " ".join(other.out.split())
+
+
+def test_the_column_of_the_labels_is_shown_and_kept(
+    headeval: Headeval, make_table: Callable[..., Path], tmp_path: Path
+) -> None:
+    hate = pa.array([None if i % 5 == 0 else i % 3 == 0 for i in range(120)])
+    assert headeval("fit", make_table(hate=hate), "--label", "hate", "--drop-unlabelled", "-q").code == 0
+    outcome = headeval(
+        "calibrate", "train.parquet", "--label", "hate", "--drop-unlabelled", "--head", "linear-head.json",
+        "--method", "platt",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    assert re.search(r"label column +hate", outcome.out)
+    history = json.loads((tmp_path / "linear-head-calibrated.json").read_text(encoding="utf-8"))["metrics"]
+    assert (history["fit"]["label_column"], history["calibrations"][0]["label_column"]) == ("hate", "hate")
+
+
+@pytest.mark.parametrize(("unlabelled", "said"), [(40, False), (41, True)])
+@pytest.mark.parametrize("command", ["calibrate", "report"])
+def test_more_than_a_tenth_without_a_label_is_said(
+    headeval: Headeval, tmp_path: Path, command: str, unlabelled: int, said: bool
+) -> None:
+    _, y = scores_table(tmp_path / "scores.parquet")
+    labels = [None if i < unlabelled else bool(value) for i, value in enumerate(y)]
+    scores_table(tmp_path / "scores.parquet", label=pa.array(labels, pa.bool_()))
+    outcome = headeval(command, "scores.parquet", "--logit", "z", "--drop-unlabelled")
+    assert outcome.code == 0, outcome.err
+    words = "41 of 400 rows (10 %) have no label and are left out: the numbers hold for rows like those that have one"
+    assert (words in " ".join(outcome.out.split())) == said
+    assert ("numbers hold for rows like" in " ".join(outcome.out.split())) == said
+
+
+def test_a_temperature_is_shown_with_its_interval_and_kept_with_it(
+    headeval: Headeval, fitted: Path, make_table: Callable[..., Path], tmp_path: Path
+) -> None:
+    data = make_table("calibration.parquet", n=200, seed=7)
+    out = " ".join(headeval("calibrate", data, "--head", fitted).out.split())
+    record = json.loads((tmp_path / "linear-head-calibrated.json").read_text(encoding="utf-8"))["metrics"]
+    entry = record["calibrations"][0]
+    bounds = entry["temperature_interval"]
+    assert entry["label_column"] == "label"
+    assert f"T = {entry['temperature']:.4f} [{bounds['lower']:.4f}, {bounds['upper']:.4f}]" in out
+    assert bounds["lower"] < entry["temperature"] < bounds["upper"]
+    assert bounds["upper"] == pytest.approx(1 / entry["slope_interval"]["lower"])
+
+
+@pytest.mark.parametrize(
+    ("n", "positives", "method", "said"),
+    [
+        (199, 80, "platt", True),
+        (200, 80, "platt", False),
+        (300, 49, "platt", True),
+        (300, 251, "platt", True),
+        (300, 50, "platt", False),
+        (100, 40, "temperature", False),
+    ],
+)
+def test_platt_on_few_rows_comes_with_advice(
+    headeval: Headeval, tmp_path: Path, n: int, positives: int, method: str, said: bool
+) -> None:
+    z = np.linspace(-1.0, 1.0, n)
+    order = np.argsort(-(z + 2 * np.random.default_rng(1).normal(size=n)))
+    y = np.isin(np.arange(n), order[:positives])
+    pq.write_table(pa.table({"z": z, "label": y}), tmp_path / "s.parquet")
+    outcome = headeval("calibrate", "s.parquet", "--logit", "z", "--method", method)
+    assert outcome.code == 0, outcome.err
+    rows = f"({n} rows, {min(positives, n - positives)} of the rarer class)"
+    words = f"two parameters on so few rows {rows} can do harm: compare with --method temperature on other rows"
+    assert (words in " ".join(outcome.out.split())) == said

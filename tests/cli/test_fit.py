@@ -1,6 +1,7 @@
 """`headeval fit` writes the optimum, shows honest metrics, and leaves nothing behind when it fails."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -141,8 +142,27 @@ def test_drop_unlabelled_counts_what_it_leaves_out(
     outcome = headeval("fit", data, "--drop-unlabelled")
     assert outcome.code == 0, outcome.err
     fit = json.loads((tmp_path / "linear-head.json").read_text(encoding="utf-8"))["metrics"]["fit"]
-    assert (fit["n"], fit["unlabelled_left_out"]) == (108, 12)
+    assert (fit["n"], fit["unlabelled_left_out"], fit["label_column"]) == (108, 12, "label")
     assert "12" in outcome.out
+    assert re.search(r"label column +label", outcome.out)
+    assert "numbers hold for rows like" not in outcome.out  # 12 of 120 are not more than a tenth
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_many_rows_without_a_label_are_said_to_limit_the_numbers(
+    headeval: Headeval, make_table: Callable[..., Path], other: bool
+) -> None:
+    labels = pa.array([None if i < 66 else i % 3 == 0 for i in range(120)], pa.bool_())
+    whole = pa.array([i % 3 == 0 for i in range(120)])
+    train, held_out = make_table(label=whole if other else labels), make_table("other.parquet", seed=9, label=labels)
+    outcome = headeval("fit", train, "--drop-unlabelled", *(["--eval", held_out] if other else []))
+    assert outcome.code == 0, outcome.err
+    rows = "rows of --eval" if other else "rows"
+    words = (
+        f"66 of 120 {rows} (55 %) have no label and are left out: the numbers hold for rows like those that have one"
+    )
+    assert " ".join(outcome.out.split()).count(words) == 1
+    assert outcome.out.count("have no label") == 1
 
 
 def test_an_existing_head_is_kept_without_force(

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from scipy.stats import binom
+from scipy.stats import beta, binom
 
 from headeval.certifying.claim_record import read_claim
 from headeval.files.heads import read_head, write_head
@@ -36,8 +36,15 @@ def rows_of(path: Path, head: LinearHead) -> tuple[np.ndarray, np.ndarray]:
 
 
 def most_errors(n: int, rate: float, level: float) -> int:
-    """Rows that may be errors; of scores without ties, as here, one more may be flagged: the one at the threshold."""
+    """Rows that may be missed."""
     return max((k for k in range(n + 1) if binom.cdf(k, n, rate) <= 1 - level), default=-1)
+
+
+def most_flagged(n: int, rate: float, level: float) -> int:
+    """Rows that may be flagged: one more than a binomial test allows, where the worst atom at that one allows it."""
+    k = most_errors(n, rate, level)
+    once = ((k + 1) * (share := np.linspace(0, 1, 100_001)) * (1 - share) ** k).max()
+    return k + int(binom.cdf(k, n, rate) + once * binom.pmf(k + 1, n, rate) <= 1 - level)
 
 
 def test_the_lowest_certified_threshold_flags_as_many_negatives_as_the_binomial_test_allows(
@@ -47,11 +54,12 @@ def test_the_lowest_certified_threshold_flags_as_many_negatives_as_the_binomial_
     assert outcome.code == 0, outcome.err
     before, after = read_head(fitted), read_head(tmp_path / OUT)
     p, y = rows_of(held_out, before)
-    allowed = most_errors(int((~y).sum()), 0.1, 0.95)
+    allowed = most_flagged(int((~y).sum()), 0.1, 0.95)
     falling = np.sort(p[~y])[::-1]
-    assert after.threshold == falling[allowed]  # of scores without ties the row at the threshold does not count
-    assert (p[~y] >= after.threshold).sum() == allowed + 1
-    assert f"{allowed + 1}/{len(falling)}" in outcome.out
+    assert allowed == most_errors(int((~y).sum()), 0.1, 0.95) + 1
+    assert after.threshold == falling[allowed - 1]  # of that row alone, not of the gap below it
+    assert (p[~y] >= after.threshold).sum() == allowed
+    assert f"{allowed}/{len(falling)}" in outcome.out
     # Nothing but threshold and claim has changed.
     assert replace(after, threshold=before.threshold, metrics=before.metrics) == before
     assert {key: value for key, value in after.metrics.items() if key != "threshold"} == before.metrics
@@ -93,7 +101,7 @@ def test_several_requirements_share_the_confidence(
     claim = read_claim(read_head(tmp_path / OUT).metrics)
     _, y = rows_of(held_out, read_head(fitted))
     assert [part.errors_allowed for part in claim.requirements] == [
-        most_errors(int((~y).sum()), 0.3, 0.975) + 1,  # the row at the threshold does not count
+        most_flagged(int((~y).sum()), 0.3, 0.975),
         most_errors(int(y.sum()), 0.4, 0.975),
     ]
     assert claim.requirements[0].errors == claim.requirements[0].errors_allowed  # the lowest threshold uses it up
@@ -225,10 +233,49 @@ def test_a_few_rows_of_the_fit_are_counted_and_calibration_rows_cautioned(
     by_order = headeval("threshold", data, "--head", "linear-head-calibrated.json", "--require", "fpr<=0.2")
     assert by_order.code == 0, by_order.err
     assert "CAUTION" not in by_order.out  # a calibration keeps the order of the rows
-    assert "most of which calibrated the head" in by_order.out
+    assert "300 labelled rows, all of which calibrated the head" in by_order.out
+    assert "not weakened by it" in " ".join(by_order.out.split())
     chosen = headeval("threshold", data, "--head", "linear-head-calibrated.json", "--maximise", "f1", "--force")
     assert "CAUTION: NOTHING IS CERTIFIED" in chosen.out
-    assert "IN-SAMPLE" in chosen.out
+    assert "IN-SAMPLE: all these 300 labelled rows were used for a calibration" in " ".join(chosen.out.split())
+    both = make_table("both.parquet", n=500, seed=5)  # of which the first 300 are not the same rows
+    pq.write_table(pa.concat_tables([pq.read_table(data), pq.read_table(held_out).slice(0, 200)]), both)
+    again = ("--head", "linear-head-calibrated.json", "--require", "fpr<=0.2", "--force")
+    assert "500 labelled rows, 300 of which calibrated the head" in headeval("threshold", both, *again).out
+
+
+def test_precision_is_refused_on_rows_that_calibrated_the_head(
+    headeval: Headeval, fitted: Path, held_out: Path, make_table: MakeTable, tmp_path: Path
+) -> None:
+    data = make_table("c.parquet", n=300, seed=5)
+    headeval("calibrate", data, "--head", fitted)
+    asked = ("--head", "linear-head-calibrated.json", "--require", "precision>=0.6")
+    outcome = headeval("threshold", data, *asked)
+    assert outcome.code == 5
+    assert "precision>=0.6 cannot be certified on rows that calibrated the head" in outcome.err
+    assert "as 300 of these 300 rows did" in outcome.err
+    assert len(outcome.err.splitlines()) <= 2
+    assert not (tmp_path / "linear-head-calibrated-threshold.json").exists()
+    few = headeval("threshold", data, held_out, *asked)
+    assert few.code == 0, few.err
+    assert "300 of these 1,500 rows calibrated the head, and flatter precision" in " ".join(few.out.split())
+    others = headeval("threshold", held_out, *asked, "--force")
+    assert (others.code, "flatter" in others.out) == (0, False)
+
+
+def test_a_column_of_labels_in_benign_traffic_is_not_read_and_that_is_said(
+    headeval: Headeval, fitted: Path, make_table: MakeTable
+) -> None:
+    asked = ("--head", fitted, "--require", "flag_rate<=0.9", "--force")
+    note = "which is not read: all their rows count as benign"
+    labelled = make_table("labelled.parquet", n=100, seed=3)
+    out = " ".join(headeval("threshold", "--benign", labelled, *asked).out.split())
+    assert f"the benign files have a column 'label', {note}" in out
+    assert note not in " ".join(headeval("threshold", "--benign", labelled, *asked, "--label", "truth").out.split())
+    plain = make_table("plain.parquet", n=100, seed=3, label=None)
+    assert note not in " ".join(headeval("threshold", "--benign", plain, *asked).out.split())
+    mixed = headeval("threshold", "--benign", plain, "--benign", labelled, *asked)
+    assert note in " ".join(mixed.out.split())
 
 
 def test_copies_of_rows_are_counted(headeval: Headeval, fitted: Path, held_out: Path) -> None:
@@ -247,10 +294,10 @@ def test_benign_traffic_needs_no_labels_and_no_order(
     assert outcome.code == 0, outcome.err
     head = read_head(tmp_path / OUT)
     e = np.array(pq.read_table(traffic)["embedding"].to_pylist(), dtype=np.float32)
-    allowed = most_errors(900, 0.05, 0.95)
-    assert int(head.flagged(e).sum()) == allowed + 1  # untied: the row at the threshold does not count
+    allowed = most_flagged(900, 0.05, 0.95)
+    assert int(head.flagged(e).sum()) == allowed
     entry = head.metrics["threshold"]
-    assert (entry["benign"]["n"], entry["benign"]["flagged"], entry["n"]) == (900, allowed + 1, 0)
+    assert (entry["benign"]["n"], entry["benign"]["flagged"], entry["n"]) == (900, allowed, 0)
     table = pq.read_table(traffic)
     parts = [table.slice(500), table.slice(0, 500)]
     for index, part in enumerate(parts):
@@ -268,8 +315,26 @@ def test_labelled_rows_and_benign_traffic_are_certified_together(
     outcome = headeval("threshold", held_out, "--benign", traffic, "--head", fitted, *asked)
     assert outcome.code == 0, outcome.err
     claim = read_claim(read_head(tmp_path / OUT).metrics)
-    assert claim.requirements[0].errors == most_errors(2000, 0.2, 0.975) + 1  # the row at the threshold does not count
-    assert "benign traffic flagged" in outcome.out
+    assert claim.requirements[0].errors == most_flagged(2000, 0.2, 0.975)
+    part = claim.requirements[0].interval
+    row = next(line for line in outcome.out.splitlines() if "benign traffic flagged" in line)
+    assert row.endswith(f"[{part.lower:.4f}, {part.upper:.4f}]")
+    said = " ".join(outcome.out.split())
+    assert "each at 97.5 %, its share of the 95 % for all 2 together" in said
+    assert "it can reach beyond what is required, as the certificate is one-sided" in said
+    alone = headeval("threshold", held_out, "--benign", traffic, "--head", fitted, "--require", "fpr<=0.2", "--force")
+    document = json.loads(
+        headeval("threshold", held_out, "--benign", traffic, "--head", fitted, "--require", "fpr<=0.2",
+                 "--force", "--format", "json").out
+    )  # fmt: skip
+    benign = document["benign_rows"]
+    lower, upper = beta.ppf(
+        [0.025, 0.975], benign["after"] + np.array([0, 1]), 2000 - benign["after"] + np.array([1, 0])
+    )
+    assert [benign["interval"]["lower"], benign["interval"]["upper"]] == pytest.approx([lower, upper], abs=1e-9)
+    assert f"[{lower:.4f}, {upper:.4f}]" in alone.out
+    assert "its share of" not in " ".join(alone.out.split())
+    assert "row_digests" not in json.dumps(document)
 
 
 @pytest.mark.parametrize(
@@ -323,7 +388,15 @@ def test_saturated_probabilities_are_not_passed_by_any_threshold(
         (["DATA"], 2, "nothing says which threshold"),
         (["DATA", "--require", "auc>=0.9"], 2, "for these it can: fpr, specificity, recall, precision, flag_rate"),
         (["DATA", "--require", "fprr<=0.9"], 2, "did you mean fpr?"),
-        (["DATA", "--require", "fpr.upper<=0.9"], 2, "did you mean fpr?"),
+        (["DATA", "--require", "fpr.lower<=0.9"], 2, "did you mean fpr?"),
+        (["DATA", "--require", "fpr.upper<=0.05"], 2, "the upper bound is what is certified anyway: write 'fpr<=0.05'"),
+        (["DATA", "--require", "Recall.lower >= .9 "], 2, "certified anyway: write 'recall>= .9'"),
+        (["DATA", "--require", "recall.upper>=0.9"], 2, "did you mean recall?"),
+        (["DATA", "--require", "TPR>=0.9"], 2, "did you mean recall?"),
+        (["DATA", "--require", "sensitivity>=0.9"], 2, "did you mean recall?"),
+        (["DATA", "--require", "fnr<=0.1"], 2, "did you mean recall, which is 1 - fnr?"),
+        (["DATA", "--require", "tnr>=0.9"], 2, "did you mean specificity?"),
+        (["DATA", "--require", "ppv.lower>=0.9"], 2, "did you mean precision?"),
         (["DATA", "--require", "fpr=0.1"], 2, "is not METRIC>=NUMBER"),
         (["DATA", "--require", "fpr>=0.1"], 2, "from the other side only, such as 'fpr<=0.01'"),
         (["DATA", "--require", "recall<=0.1"], 2, "from the other side only, such as 'recall>=0.9'"),
@@ -386,6 +459,65 @@ def test_a_plan_needs_no_data_and_counts_what_the_binomial_test_takes(headeval: 
         assert line["level"] == pytest.approx(level)
         rows = line["rows"][2]
         assert binom.cdf(2, rows, rate) <= 1 - level < binom.cdf(2, rows - 1, rate)
+
+
+def test_a_report_leaves_out_the_rows_of_the_choice_and_puts_a_broken_promise_on_top(
+    headeval: Headeval, fitted: Path, held_out: Path, make_table: MakeTable, tmp_path: Path
+) -> None:
+    """700 rows that are all flagged break the promise; 400 rows of the choice among them change nothing."""
+    assert headeval("threshold", held_out, "--head", fitted, "--require", "fpr<=0.1").code == 0
+    worse = pq.read_table(make_table("worse.parquet", n=700, seed=21, label=pa.array(["safe"] * 700)))
+    pq.write_table(pa.concat_tables([pq.read_table(held_out).slice(0, 400), worse]), "mixed.parquet")
+    found = json.loads(headeval("report", "mixed.parquet", "--head", OUT, "--format", "json").out)
+    part, head = found["claim"]["requirements"][0], read_head(tmp_path / OUT)
+    flagged = head.flagged(np.array(worse["embedding"].to_pylist(), dtype=np.float32))
+    entry = head.metrics["threshold"]
+    assert entry["distinct_rows"] == 1200  # more than are kept, so that some are not recognised
+    counts = found["claim"]["rows"]
+    assert counts["n"] == 1100
+    assert counts["recognised"] + counts["unrecognised"] == pytest.approx(400, abs=60)
+    assert part["n"] < 700 + 400 - counts["recognised"]
+    assert part["errors"] >= flagged.sum()
+    assert part["verdict"] == "broken"
+    note = f"the threshold's promise fpr<=0.1 is BROKEN on these rows: {part['value']:.4f}"
+    assert found["notes"][0].startswith(note)
+    assert note in " ".join(headeval("report", "mixed.parquet", "--head", OUT).out.split())
+    same = headeval("report", held_out, "--head", OUT).out
+    assert "chosen on: no test" in " ".join(same.split())
+    assert "BROKEN" not in same
+
+
+def test_a_report_on_the_benign_rows_of_the_choice_is_no_test(
+    headeval: Headeval, fitted: Path, held_out: Path, make_table: MakeTable
+) -> None:
+    traffic = make_table("traffic.parquet", n=900, seed=3)
+    asked = ("--require", "flag_rate<=0.5", "--require", "recall>=0.2")
+    outcome = headeval("threshold", held_out, "--benign", traffic, "--head", fitted, *asked)
+    assert outcome.code == 0, outcome.err
+    claim = json.loads(headeval("report", traffic, "--head", OUT, "--format", "json").out)["claim"]
+    assert "all of these 900 rows are rows that the threshold was chosen on" in claim["same_rows"]
+    assert {part["verdict"] for part in claim["requirements"]} == {"not tested"}
+    alone = ("--require", "flag_rate<=0.5", "--force")
+    assert headeval("threshold", "--benign", traffic, "--head", fitted, *alone).code == 0
+    out = " ".join(headeval("report", make_table("new.parquet", seed=8), "--head", OUT).out.split())
+    assert "for unlabelled benign traffic, and labelled rows are no test of that" in out
+    assert "these rows judge" not in out
+
+
+def test_groups_of_rows_test_a_promise_by_the_interval_of_the_gate(
+    headeval: Headeval, fitted: Path, held_out: Path, make_table: MakeTable
+) -> None:
+    assert headeval("threshold", held_out, "--head", fitted, "--require", "fpr<=0.1").code == 0
+    new = make_table(
+        "new.parquet", n=600, seed=8, team=pa.array(np.arange(600) // 6), w=pa.array(np.arange(600) % 3 + 1.0)
+    )
+    for option in (["--group", "team"], ["--weight", "w"]):
+        found = json.loads(headeval("report", new, "--head", OUT, *option, "--format", "json").out)
+        part = found["claim"]["requirements"][0]
+        assert part["interval"]["method"] == "Clopper-Pearson, effective size"
+        gate = found["guarantees"]["fpr"]
+        assert {name: part["interval"][name] for name in gate} == gate
+        assert part["value"] == found["metrics"]["fpr"]
 
 
 def test_json_is_strict_and_alone_on_stdout(headeval: Headeval, fitted: Path, held_out: Path) -> None:

@@ -355,7 +355,7 @@ def test_weights_do_not_move_equal_mass_edges(rows: list[tuple[float, int]], n_b
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [1.0, math.nan]])
 def test_unusable_weights_are_refused(weights: list[float]) -> None:
-    with pytest.raises(ValueError, match="sample_weight must"):
+    with pytest.raises(ValueError, match="weights must"):
         reliability_table([0.5, 0.6], [0, 1], weights=weights)
 
 

@@ -261,5 +261,5 @@ def test_the_table_must_be_that_of_the_rows_and_weights() -> None:
         calibration_noise(p, y, reliability_table(p, y, weights=np.arange(50.0)), rng=rng)
     with pytest.raises(ValueError, match="n_simulations must be at least 1"):
         calibration_noise(p, y, table, rng=rng, n_simulations=0)
-    with pytest.raises(ValueError, match="sample_weight must have length 50"):
+    with pytest.raises(ValueError, match="weights must have length 50"):
         calibration_noise(p, y, table, rng=rng, weights=[1.0])

@@ -15,6 +15,7 @@ from headeval.core.certify import (
     certify_few_flagged,
     certify_few_missed,
     certify_precision,
+    edge_bound,
 )
 from headeval.core.rows_needed import more_rows_needed, rows_needed
 
@@ -102,16 +103,42 @@ def most(level: float) -> float:
     return float(binom.ppf(0.999, DEPLOYMENTS, level)) / DEPLOYMENTS
 
 
-def test_1000_negatives_without_ties_allow_5_false_positives_at_1_per_cent_and_with_ties_4() -> None:
+def test_1000_negatives_allow_5_false_positives_at_1_per_cent_and_with_a_tie_at_the_edge_4() -> None:
     """The order-statistic rule: the score of the 5th highest negative is the threshold, and it is flagged."""
     scores = np.arange(1000.0)
     found = certify_few_flagged(scores, 0.01, confidence=0.95)
     assert (found.lower, found.closed, found.errors_allowed) == (995.0, True, 5)
-    scores[3] = scores[4]  # any tie: the scores have atoms, and there may be one at the threshold
+    scores[3] = scores[4]  # elsewhere a tie changes nothing
+    assert certify_few_flagged(scores, 0.01, confidence=0.95) == found
+    scores[994] = scores[995]
     found = certify_few_flagged(scores, 0.01, confidence=0.95)
     assert (found.lower, found.closed, found.errors_allowed) == (995.0, False, 4)
     assert certify_few_flagged(np.arange(2994.0), 0.001, confidence=0.95).empty
-    assert not certify_few_flagged(np.arange(2995.0), 0.001, confidence=0.95).empty
+    assert certify_few_flagged(np.arange(2995.0), 0.001, confidence=0.95).errors_allowed == 0
+
+
+@pytest.mark.parametrize(("flagged", "n", "confidence"), [(1, 299, 0.95), (5, 1000, 0.95), (12, 400, 0.9)])
+def test_the_bound_at_an_edge_is_the_worst_over_all_atoms(flagged: int, n: int, confidence: float) -> None:
+    """Of r rows at or above the edge just one holds the atom with probability r·s·(1 − s)^(r − 1), s its share."""
+    rate = edge_bound(flagged, n, confidence=confidence)
+    s = np.linspace(0, 1, 100_001)[1:]
+    once = (flagged * s * (1 - s) ** (flagged - 1)).max()
+    error = binom.cdf(flagged - 1, n, rate) + once * binom.pmf(flagged, n, rate)
+    assert error == pytest.approx(1 - confidence, rel=1e-6)
+    assert binom.cdf(flagged - 1, n, rate) < 1 - confidence  # more careful than for a continuous distribution
+
+
+@pytest.mark.parametrize(("n", "atom", "above"), [(299, 0.0101, 0.0), (1000, 0.00202, 0.00808), (1000, 0.0101, 0.0)])
+def test_an_atom_that_is_hit_once_or_never_does_not_break_the_promise(n: int, atom: float, above: float) -> None:
+    """No tie shows it: a saturated probability, or a default score, that a share of all negatives has."""
+
+    def deploy(rng: np.random.Generator) -> bool:
+        u = rng.random(n)
+        scores = np.where(u < above, 2 + u, np.where(u < above + atom, 1.0, u - 2))
+        found = certify_few_flagged(scores, 0.01, confidence=0.95)
+        return found.lower < 1.0 or (found.lower == 1.0 and found.closed)
+
+    assert violations(deploy, 6) <= most(0.05)
 
 
 def test_fpr_holds_as_often_as_promised_and_is_not_wasted() -> None:
@@ -147,7 +174,8 @@ def test_an_atom_at_the_stopping_score_does_not_break_the_promise() -> None:
     def deploy(rng: np.random.Generator) -> bool:
         u = rng.random(1000)
         scores = np.where(u < 0.005, 1 + u, np.where(u < 0.025, 1.0, u - 1))
-        return certify_few_flagged(scores, 0.01, confidence=0.95).lower < 1.0
+        found = certify_few_flagged(scores, 0.01, confidence=0.95)
+        return found.lower < 1.0 or (found.lower == 1.0 and found.closed)
 
     assert violations(deploy, 4) <= most(0.05)
 

@@ -334,7 +334,7 @@ def test_row_order_and_group_names_change_nothing_but_rounding() -> None:
         ({"logits": [math.inf, 1.0]}, "logits must be finite"),
         ({"labels": [0, 2]}, "labels must be integers from 0 to 1"),
         ({"confidence": 1.0}, "confidence must lie between 0 and 1"),
-        ({"weights": [1.0]}, "sample_weight must have length 2"),
+        ({"weights": [1.0]}, "weights must have length 2"),
         ({"groups": [1]}, "groups must be 1-D of length 2"),
     ],
 )

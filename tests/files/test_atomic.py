@@ -55,7 +55,7 @@ def test_a_fresh_name_is_accepted_and_nothing_is_created(tmp_path: Path) -> None
 def test_an_existing_file_needs_force_and_the_message_says_so(existing: Path) -> None:
     with pytest.raises(OutputError) as caught:
         check_output(existing, force=False)
-    assert str(caught.value) == f"{existing}: already exists; use --force to replace it, or another name (-o)"
+    assert str(caught.value) == f"{existing}: already exists; use --force to replace it, or another name"
     assert caught.value.exit_code == 6
     check_output(existing, force=True)
     assert existing.read_bytes() == OLD
@@ -481,7 +481,7 @@ def test_without_force_a_file_that_appears_meanwhile_is_never_replaced(
     with pytest.raises(OutputError) as caught, atomic_file(path, force=False) as file:
         file.write(NEW)
         path.write_bytes(OLD)
-    assert str(caught.value) == f"{path}: already exists; use --force to replace it, or another name (-o)"
+    assert str(caught.value) == f"{path}: already exists; use --force to replace it, or another name"
     assert path.read_bytes() == OLD
     assert names(tmp_path) == ["out.bin"]
 

@@ -192,11 +192,11 @@ def test_report_refuses_such_a_table_before_any_work(
 ) -> None:
     """Exit 3 although the labels, which are read later, are broken too."""
     monkeypatch.chdir(tmp_path)
-    parquet(Path("a.parquet"), label=[None, 1], z=[1.0, 2.0], old=[0.5, 0.5], prob=[0.2, 0.3])
+    parquet(Path("a.parquet"), label=[None, 1], z=[1.0, 2.0], old=[0.5, 0.5], new_prob=[0.2, 0.3])
     arguments = ["report", "a.parquet", "--logit", "z", "--baseline-prob", "old", "--changed", "out.csv"]
     assert run(arguments) == 3
     error = capsys.readouterr().err
-    assert "'prob'" in error
+    assert "'new_prob'" in error
     assert "label" not in error
     assert not Path("out.csv").exists()
 

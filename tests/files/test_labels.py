@@ -244,13 +244,46 @@ def test_types_that_have_no_text_are_refused_with_column_and_type(tmp_path):
         categories.codes(column, Place(tmp_path / "a", np.arange(1, 2), False, RowFaults()))
 
 
-@pytest.mark.parametrize("head", [("0", "1"), ("false", "true"), ("safe", "unsafe"), ("Safe", "UNSAFE")])
-@pytest.mark.parametrize("values", [[1, 0], [True, False], ["unsafe", "safe"], ["UNSAFE", "Safe"]])
-def test_known_pairs_stand_for_each_other_against_a_head(tmp_path, head, values):
-    examples = from_parquet(tmp_path, values, classes=head)
-    assert (examples.labels.tolist(), examples.classes) == ([1, 0], head)
-    turned = from_parquet(tmp_path, values, classes=head[::-1])
-    assert (turned.labels.tolist(), turned.classes) == ([0, 1], head[::-1])
+ANSWERS = [[1, 0], [1.0, -0.0], ["1", "0"], [True, False], ["TRUE", "False"]]
+SAFETY = [["unsafe", "safe"], ["UNSAFE", "Safe"]]
+HEADS = {("0", "1"): ANSWERS, ("false", "true"): ANSWERS, ("False", "TRUE"): ANSWERS,
+         ("safe", "unsafe"): SAFETY, ("Safe", "UNSAFE"): SAFETY}  # fmt: skip
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("values", [*ANSWERS, *SAFETY])
+def test_a_head_takes_its_own_classes_in_any_spelling_and_no_other_pair(tmp_path, head, values):
+    """A head for true/false of one column was judged on safe/unsafe of another without a word."""
+    for classes, labels in ((head, [1, 0]), (head[::-1], [0, 1])):
+        if values in HEADS[head]:
+            examples = from_parquet(tmp_path, values, classes=classes)
+            assert (examples.labels.tolist(), examples.classes) == (labels, classes)
+            assert from_parquet(tmp_path, values[:1], classes=classes).labels.tolist() == labels[:1]
+            continue
+        for some in (values, values[:1]):
+            with pytest.raises(DataError) as caught:
+                from_parquet(tmp_path, some, classes=classes)
+            lines = str(caught.value).splitlines()
+            assert len(lines) == 2
+            assert all(f"'{name}'" in lines[0] for name in head)
+            assert re.search(r"column 'label' holds '\w+' \(1 row\)", lines[0])
+            assert "--label" in lines[1]
+            assert re.search(r"--positive '(1|true|TRUE|unsafe|UNSAFE)'$", lines[1])
+        positive = str(values[0])
+        assert from_parquet(tmp_path, values, classes=classes, positive=positive).labels.tolist() == [1, 0]
+
+
+def test_a_score_file_of_another_column_is_refused_and_so_is_what_was_safe_called_positive(tmp_path):
+    with pytest.raises(DataError, match=r"'safe' \(2 rows\), 'unsafe' \(1 row\), but .* 'false' and 'true'"):
+        from_csv(tmp_path, ["safe", "unsafe", "safe"], classes=("false", "true"))
+    for positive, head in (("SAFE", ("safe", "unsafe")), ("false", ("0", "1")), ("0", ("False", "True"))):
+        with pytest.raises(DataError, match="is the class that the head does not flag"):
+            from_csv(tmp_path, ["0", "1"], classes=head, positive=positive)
+
+
+def test_classes_that_differ_by_case_alone_stay_two(tmp_path):
+    examples = from_parquet(tmp_path, ["safe", "SAFE"], classes=("safe", "SAFE"))
+    assert examples.labels.tolist() == [0, 1]
 
 
 def test_other_heads_take_their_own_classes_only(tmp_path):
@@ -258,13 +291,14 @@ def test_other_heads_take_their_own_classes_only(tmp_path):
     assert from_parquet(tmp_path, ["hateful", "non-hateful"], classes=head).labels.tolist() == [1, 0]
     assert from_parquet(tmp_path, ["non-hateful"], classes=head).labels.tolist() == [0]
     for values in (["Hateful", "non-hateful"], [1, 0], ["hateful", "ok"]):
-        with pytest.raises(DataError, match=r"classes of the head are 'non-hateful' and 'hateful'.*--positive"):
+        with pytest.raises(DataError, match=r"(?s)what is judged are 'non-hateful' and 'hateful'.*--positive"):
             from_parquet(tmp_path, values, classes=head)
 
 
-def test_a_mixture_of_pairs_is_not_taken_for_one(tmp_path):
-    with pytest.raises(DataError, match="classes of the head"):
-        from_parquet(tmp_path, ["safe", "1"], classes=("safe", "unsafe"))
+@pytest.mark.parametrize(("values", "head"), [(["safe", "1"], ("safe", "unsafe")), (["0", "true"], ("0", "1"))])
+def test_a_mixture_of_pairs_is_not_taken_for_one(tmp_path, values, head):
+    with pytest.raises(DataError, match="but the classes of what is judged are"):
+        from_parquet(tmp_path, values, classes=head)
 
 
 def test_positive_overrules_the_classes_of_a_head(tmp_path):

@@ -129,8 +129,8 @@ def report_with_every_part(*, weighted: bool) -> Report:
         ),
         check_claim(
             Claim(0.4, "certified requirements", "largest recall", 0.95, (), used.document()),
+            ScoredRows.checked(z, y, **rows),
             threshold=0.4,
-            counts=whole.counts,
             fingerprint="400:bb",
             digests=digests[:, 0],
             confidence=0.95,

@@ -28,6 +28,7 @@ from headeval.render.sections import Section
 from headeval.report import Report, Slice
 from headeval.requirement_parsing import Requirement, parse_requirement
 from headeval.requirements import decide
+from headeval.scored_rows import ScoredRows
 from headeval.slicing import judge_slice, worst_first
 
 NAUGHTY = json.loads((Path(__file__).parent.parent / "data/hostile/naughty_strings.json").read_text(encoding="utf-8"))
@@ -88,6 +89,12 @@ def with_slice(small: bool = False, **metrics: Metric) -> Report:
     return report(slices=(Slice("language", "en", HARMLESS), part))
 
 
+def left_out(rows: int) -> Report:
+    """Beside the 1,600 rows judged; 178 of 1,778 are more than a tenth."""
+    whole = report()
+    return dataclasses.replace(whole, provenance={**whole.provenance, "unlabelled_rows_left_out": rows})
+
+
 def with_noise(quantile: float) -> Report:
     noise = tuple(dataclasses.replace(entry, quantile_95=quantile) for entry in HARMLESS.noise)
     return report(dataclasses.replace(HARMLESS, noise=noise))
@@ -97,9 +104,11 @@ def claimed(errors: int, threshold: float = 0.5) -> Report:
     """A head that claims FPR ≤ 1 %, tested on 2,000 negatives."""
     requirement = ClaimedRequirement(Requirement("fpr", "<=", 0.01), 900, 3, 4)
     claim = Claim(0.5, "certified requirements", "", 0.95, (requirement,), {})
-    counts = ConfusionCounts(10, errors, 10, 2000 - errors)
+    flagged, labels = np.repeat([1.0, 0.0], [10 + errors, 2010 - errors]), np.zeros(2020, dtype=int)
+    labels[[*range(10), *range(-10, 0)]] = 1
+    rows = ScoredRows.checked(flagged, labels, kind="prob")
     digests = np.zeros(2020, dtype=np.uint64)
-    return report(claim=check_claim(claim, threshold=threshold, counts=counts, fingerprint="f", digests=digests))
+    return report(claim=check_claim(claim, rows, threshold=threshold, fingerprint="f", digests=digests))
 
 
 ECE = HARMLESS.reliability.ece
@@ -167,6 +176,12 @@ FIRING: list[tuple[Rule, Report, str, Report]] = [
         with_metric("calibration_intercept", 0.5, 0.001, 0.8),
         "too low on the whole",
         with_metric("calibration_intercept", 0.5, 0.0, 0.8),
+    ),
+    (
+        card_limits.many_unlabelled,
+        left_out(178),
+        "178 of 1,778 rows to judge (10 %) have no label and were left out: the numbers hold for rows like those that",
+        left_out(177),
     ),
     (
         card_limits.slices_below,
@@ -241,6 +256,40 @@ def test_without_intervals_no_rule_that_needs_one_fires() -> None:
     sentences = limits(whole, HEAD)
     assert any("Recall rests on 2 '1' rows." in sentence for sentence in sentences)
     assert not any("slope" in sentence or "by the whole interval" in sentence for sentence in sentences)
+
+
+@pytest.mark.parametrize(
+    ("n", "unlabelled", "words"),
+    [
+        (1200, 134, "134 of 1,334 rows of the fit (10 %) have no label and were left out"),
+        (1200, 133, None),
+        (1, 10**9, "1,000,000,000 of 1,000,000,001 rows of the fit (>99 %)"),
+        (-1200, 7, None),
+        (0, 0, None),
+        (True, 7, None),
+        ("1200", 900, None),
+        (1200, None, None),
+        (10**4290, 10**4295, None),
+        (5, 10**4295, None),
+    ],
+)
+def test_rows_that_the_fit_left_out_are_a_limit_too(n: object, unlabelled: object, words: str | None) -> None:
+    sentence = card_limits.many_unlabelled(report(), head(fit={"n": n, "unlabelled_left_out": unlabelled}))
+    assert (sentence is None) == (words is None)
+    assert (words or "") in (sentence or "")
+
+
+def test_the_card_names_the_columns_of_the_labels_and_the_intervals_of_a_calibration() -> None:
+    bounds = {"lower": 0.9, "upper": 1.8, "confidence": 0.95, "method": "Wald"}
+    first = CALIBRATION | {"temperature_interval": bounds, "label_column": "verdict"}
+    second = {"method": "platt", "slope": 0.75, "intercept": 0.5, "n": 10, "slope_interval": bounds | {"upper": None},
+              "intercept_interval": bounds | {"lower": "low"}}  # fmt: skip
+    whole = report()
+    judged = dataclasses.replace(whole, provenance={**whole.provenance, "label_column": "hate"})
+    text = render_card(judged, head(fit=FIT | {"label_column": "toxic"}, calibrations=[first, second]))
+    assert re.findall(r"their labels, column +\| (\w+)", text) == ["toxic", "verdict", "hate"]
+    assert re.search(r"calibrated by +\| temperature 1\.375 &#91;0\.9000, 1\.8000\]", text)
+    assert re.search(r"calibrated by +\| platt, slope 0\.75 &#91;0\.9000, ∞\], intercept 0\.5 *\|", text)
 
 
 # --- a thousand rows

@@ -89,11 +89,11 @@ def test_p_values_say_of_what() -> None:
     new, comparison = pair()
     asked = by_hand(comparison, auc=Difference(0.1, Interval(0.0, 0.2, 0.95, "DeLong"), 0.0123))
     notes = comparison_section(dataclasses.replace(asked, mcnemar_p=0.5), new).footnotes
-    assert "McNemar, exact: p = 0.5000 that neither decides more rows rightly" in notes
-    assert "AUC, paired DeLong: p = 0.0123 that neither ranks better" in notes
+    assert "decisions, McNemar's exact test: p = 0.5000, how often chance alone parts them as far" in notes
+    assert "AUC, paired DeLong: p = 0.0123, how often chance alone parts them as far" in notes
     assert "intervals: DeLong" in notes
     notes = comparison_section(dataclasses.replace(asked, mcnemar_p=1e-9), new).footnotes
-    assert "McNemar, exact: p < 0.0001 that neither decides more rows rightly" in notes
+    assert "decisions, McNemar's exact test: p < 0.0001, how often chance alone parts them as far" in notes
     without = by_hand(comparison, auc=Difference(0.1, None, None))
     assert not any("DeLong" in note for note in comparison_section(without, new).footnotes)
 

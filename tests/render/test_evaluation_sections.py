@@ -22,7 +22,7 @@ from headeval.render.sections import Section, in_sentence
 from headeval.render.terminal import render_report
 from headeval.report import Report
 
-BOUNDED = [info for info in METRICS.values() if info.bounds]
+BOUNDED = [info for info in METRICS.values() if info.has_interval]
 
 
 def shown(evaluation: Evaluation) -> str:

@@ -229,7 +229,7 @@ def test_every_format_says_why_a_gate_is_undecided_and_which_slices_fail(render:
     each = decide_each([parse_requirement("recall>=0.9", each=True)], slices, 1)
     text = html.unescape(render(Report({}, "held-out", evaluation, slices, decisions, each=each)))
     assert "recall.lower >= 0.5: too few rows: the interval" in text
-    assert "recall >= 0.9 fails in lang=de 0.6667" in text
+    assert "recall >= 0.9 is not met in lang=de 0.6667" in text
 
 
 @pytest.mark.parametrize("render", [terminal, render_markdown, render_page])

@@ -20,9 +20,10 @@ from headeval.curves import curves
 from headeval.errors import UsageError
 from headeval.evaluation import evaluate
 from headeval.printable import printable
-from headeval.render.evaluation_sections import evaluation_sections, traffic_section
+from headeval.render.evaluation_sections import evaluation_sections
 from headeval.render.page import data_block, render_page
 from headeval.render.page_panel import packed
+from headeval.render.traffic import traffic_section
 from headeval.report import Report
 from headeval.requirement_parsing import parse_requirement
 from headeval.requirements import decide

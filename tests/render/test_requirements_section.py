@@ -64,11 +64,11 @@ def test_nothing_required_is_no_section() -> None:
 def test_plain_metrics_stand_beside_what_was_measured() -> None:
     found = section(report("recall>=0.75", "fpr<0.05", "n>=1000"))
     (grid,) = found.grids
-    assert [column.heading for column in grid.columns] == ["requirement", "measured", "verdict"]
+    assert [column.heading for column in grid.columns] == ["requirement", "verdict", "measured"]
     assert grid.rows == (
-        ("recall >= 0.75", "0.8000", "met"),
-        ("fpr < 0.05", "0.1000", "NOT MET"),
-        ("n >= 1000", "300", "NOT MET"),
+        ("recall >= 0.75", "met", "0.8000"),
+        ("fpr < 0.05", "NOT MET", "0.1000"),
+        ("n >= 1000", "NOT MET", "300"),
     )
     assert grid.tones == ("good", "bad", "bad")
     assert found.footnotes == ()
@@ -83,12 +83,12 @@ def test_bounds_stand_beside_the_metric_and_the_interval_they_are_an_end_of() ->
     of_recall = f"0.8000 [{exact.lower:.4f}, {exact.upper:.4f}]"
     of_fpr = f"0.1000 [{WHOLE.fpr.guarantee.lower:.4f}, {WHOLE.fpr.guarantee.upper:.4f}]"
     (grid,) = section(judged).grids
-    assert [column.heading for column in grid.columns] == ["requirement", "value", "of", "verdict"]
+    assert [column.heading for column in grid.columns] == ["requirement", "verdict", "value", "of"]
     assert grid.rows == (
-        ("recall.lower >= 0.75", f"{exact.lower:.4f}", of_recall, "UNDECIDED"),
-        ("auc >= 0.8", "0.8500", "", "met"),
-        ("recall.upper >= 0.85", f"{exact.upper:.4f}", of_recall, "met"),
-        ("fpr.upper <= 0.05", f"{WHOLE.fpr.guarantee.upper:.4f}", of_fpr, "NOT MET"),
+        ("recall.lower >= 0.75", "UNDECIDED", f"{exact.lower:.4f}", of_recall),
+        ("auc >= 0.8", "met", "0.8500", ""),
+        ("recall.upper >= 0.85", "met", f"{exact.upper:.4f}", of_recall),
+        ("fpr.upper <= 0.05", "NOT MET", f"{WHOLE.fpr.guarantee.upper:.4f}", of_fpr),
     )
     assert grid.tones == ("doubtful", "good", "good", "bad")
 
@@ -97,15 +97,15 @@ def test_undefined_is_shown_as_undefined_with_its_reason() -> None:
     judged = report("recall>=0.5", "recall.lower>=0.5", whole=counted(0, 1, 0, 9))
     found = section(judged)
     assert found.grids[0].rows == (
-        ("recall >= 0.5", "undefined", "", "UNDECIDED"),
-        ("recall.lower >= 0.5", "undefined", "", "UNDECIDED"),
+        ("recall >= 0.5", "UNDECIDED", "undefined", ""),
+        ("recall.lower >= 0.5", "UNDECIDED", "undefined", ""),
     )
     assert found.footnotes == ("recall >= 0.5: no row is positive", "recall.lower >= 0.5: no row is positive")
 
 
 def test_without_intervals_a_bound_has_none_to_show() -> None:
     found = section(report("recall.lower>=0.5", whole=counted(8, 1, 2, 9, confidence=None)))
-    assert found.grids[0].rows == (("recall.lower >= 0.5", "undefined", "0.8000 –", "UNDECIDED"),)
+    assert found.grids[0].rows == (("recall.lower >= 0.5", "UNDECIDED", "undefined", "0.8000 –"),)
     assert found.footnotes == ("recall.lower >= 0.5: intervals were not asked for",)
 
 
@@ -113,8 +113,8 @@ def test_a_value_shows_on_which_side_of_its_bound_it_lies_and_the_bound_is_not_r
     whole = counted(2, 0, 1, 3)
     found = section(report("recall>=0.66666", "recall>=0.66667", whole=whole))
     assert found.grids[0].rows == (
-        ("recall >= 0.66666", "0.6667", "met"),
-        ("recall >= 0.66667", "0.666667", "NOT MET"),
+        ("recall >= 0.66666", "met", "0.6667"),
+        ("recall >= 0.66667", "NOT MET", "0.666667"),
     )
 
 
@@ -129,35 +129,51 @@ def test_requirements_of_every_slice_are_counted_and_the_failing_ones_named() ->
     (grid,) = found.grids
     assert [column.heading for column in grid.columns] == [
         "every slice",
+        "verdict",
         "slices judged",
         "failing",
         "skipped",
-        "verdict",
     ]
-    assert grid.rows == (("recall >= 0.8", "3", "2", "1", "NOT MET"), ("fpr <= 0.5", "3", "0", "1", "met"))
+    assert grid.rows == (("recall >= 0.8", "NOT MET", "3", "2", "1"), ("fpr <= 0.5", "met", "3", "0", "1"))
     assert grid.tones == ("bad", "good")
-    assert found.footnotes == ("recall >= 0.8 fails in team=t00 0.5000, team=t01 0.5000",)
+    assert found.footnotes == (
+        "recall >= 0.8 is not met in team=t00 0.5000, team=t01 0.5000",
+        "recall >= 0.8, slices skipped: 1: fewer than 30 rows",
+        "fpr <= 0.5, slices skipped: 1: fewer than 30 rows",
+    )
 
 
 def test_of_many_failing_slices_the_first_are_named_and_the_rest_counted() -> None:
-    (note,) = section(report(each=("recall>=0.8",), slices=parts(MOST_NAMED + 3))).footnotes
+    note, _ = section(report(each=("recall>=0.8",), slices=parts(MOST_NAMED + 3))).footnotes
     assert note.count("team=") == MOST_NAMED
-    assert note.endswith(" and 3 more")
-    (note,) = section(report(each=("recall>=0.8",), slices=parts(MOST_NAMED))).footnotes
+    assert note.endswith(", 3 more")
+    note, _ = section(report(each=("recall>=0.8",), slices=parts(MOST_NAMED))).footnotes
     assert "more" not in note
+
+
+def test_slices_that_are_undecided_are_told_from_those_that_fail() -> None:
+    slices = (Slice("team", "sure", counted(10, 0, 90, 20)), Slice("team", "unsure", counted(20, 0, 20, 20)))
+    notes = section(report(each=("recall.lower>=0.4",), slices=slices)).footnotes
+    assert [note.rpartition(" ")[0] for note in notes] == [
+        "recall.lower >= 0.4 is not met in team=sure",
+        "recall.lower >= 0.4 is undecided in team=unsure",
+    ]
 
 
 def test_slices_that_could_not_be_judged_are_no_success() -> None:
     found = section(report("auc>=0.1", each=("recall>=0.8",), slices=parts(0)[1:]))
     assert len(found.grids) == 2
-    assert found.grids[1].rows == (("recall >= 0.8", "0", "0", "1", "UNDECIDED"),)
-    assert found.footnotes == ("recall >= 0.8: no slice could be judged",)
+    assert found.grids[1].rows == (("recall >= 0.8", "UNDECIDED", "0", "0", "1"),)
+    assert found.footnotes == (
+        "recall >= 0.8, slices skipped: 1: fewer than 30 rows",
+        "recall >= 0.8: no slice could be judged",
+    )
 
 
 def test_hostile_names_of_slices_stay_text(hostile: str) -> None:
     judged = report(each=("recall>=0.8",), slices=(Slice(hostile, hostile, counted(10, 0, 10, 20)),))
     (note,) = section(judged).footnotes
-    assert note == f"recall >= 0.8 fails in {printable(hostile)}={printable(hostile)} 0.5000"
+    assert note == f"recall >= 0.8 is not met in {printable(hostile)}={printable(hostile)} 0.5000"
     assert re.sub(r"\s", "", note) in re.sub(r"\s", "", shown(judged))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headeval.core.thresholds import ConfusionCounts
 from headeval.errors import UsageError
 from headeval.printable import quoted
-from headeval.requirement_parsing import Requirement, parse_requirement
+from headeval.requirement_parsing import Requirement, parse_requirement, synonym
 
 # metric -> the side it can be held to, and the rows it is about.
 CERTIFIABLE = {
@@ -18,7 +18,7 @@ CERTIFIABLE = {
     "precision": (">", "flagged rows"),
     "flag_rate": ("<", "benign rows"),
 }
-_NAME = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*[<>]")
+_NAME = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*([<>].*)", re.DOTALL)
 MAXIMISED = ("recall", "precision", "f1", "accuracy", "specificity")
 
 
@@ -86,13 +86,7 @@ def _certifiable(text: str) -> Requirement:
     named = _NAME.match(text)
     name = named.group(1) if named else ""
     if named and name not in CERTIFIABLE:
-        base = name.partition(".")[0].lower().replace("-", "_")
-        close = [base] if base in CERTIFIABLE else difflib.get_close_matches(base, CERTIFIABLE, n=1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
-        raise UsageError(
-            f"{shown}: a threshold cannot be certified for {quoted(name)}{hint}; for these it can: "
-            f"{', '.join(CERTIFIABLE)}"
-        )
+        raise UsageError(f"{shown}: {_uncertifiable(name, named.group(2))}")
     requirement = parse_requirement(text)
     metric = requirement.metric
     side, example = CERTIFIABLE[metric][0], "0.01" if CERTIFIABLE[metric][0] == "<" else "0.9"
@@ -109,6 +103,17 @@ def _certifiable(text: str) -> Requirement:
             f"'{metric}{side}={abs(impossible - 0.001):g}' takes 2,995 rows without an error at 95 %"
         )
     return requirement
+
+
+def _uncertifiable(name: str, rest: str) -> str:
+    """Say what could be meant by a name that is no certifiable metric; `rest` is what follows it."""
+    metric, _, part = name.partition(".")
+    base = metric.lower().replace("-", "_")
+    if base in CERTIFIABLE and (CERTIFIABLE[base][0], part) in {("<", "upper"), (">", "lower")}:
+        return f"the {part} bound is what is certified anyway: write {quoted(f'{base}{rest.rstrip()}')}"
+    close = [base] if base in CERTIFIABLE else difflib.get_close_matches(base, CERTIFIABLE, n=1)
+    hint = synonym(base) or (f" (did you mean {close[0]}?)" if close else "")
+    return f"a threshold cannot be certified for {quoted(name)}{hint}; for these it can: {', '.join(CERTIFIABLE)}"
 
 
 def chosen_goal(

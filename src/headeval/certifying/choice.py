@@ -14,6 +14,7 @@ from headeval.core.certify import (
     certify_few_flagged,
     certify_few_missed,
     certify_precision,
+    edge_bound,
 )
 from headeval.core.checks import FloatArray, IntArray
 from headeval.core.intervals import Interval, clopper_pearson, lower_bound, upper_bound
@@ -214,30 +215,36 @@ def _certification(sample: Sample, part: Allowed, threshold: float, confidence: 
     most = part.certified.errors_allowed
     if most is None:
         most = allowed_errors(n, 1 - part.requirement.bound, confidence=level)
-    # Of scores without ties the row at the threshold does not count: see `certify_few_flagged`.
-    edge = int(part.certified.closed and threshold == part.certified.lower)
+    edge = part.certified.closed and threshold == part.certified.lower
     walks = f", a walk from each of {len(PRECISION_STARTS)} fixed thresholds" if metric == "precision" else ""
-    order = "; without ties the row at the threshold itself does not count (order statistic)" if edge else ""
+    order = "; a row stands alone at the threshold, as an order statistic" if edge else ""
     return Certification(
         requirement=part.requirement,
         n=n,
         errors=errors,
         errors_allowed=most,
         value=k / n,
-        interval=_interval(k, n, edge if falls else -edge, confidence),
-        bound=upper_bound(k - edge, n, confidence=level) if falls else lower_bound(k + edge, n, confidence=level),
+        interval=_interval(errors, n, falls, edge, confidence),
+        bound=_bound(errors, n, falls, edge, level),
         rule=f"fixed-sequence exact binomial test at {part.level:g}{walks}{order}",
     )
 
 
-def _interval(k: int, n: int, edge: int, confidence: float) -> Interval:
-    """Return Clopper and Pearson's interval of k in n; at an order statistic one end is that of a row less or more."""
-    fixed = clopper_pearson(k, n, confidence=confidence)
+def _bound(errors: int, n: int, falls: bool, edge: bool, level: float) -> float:
+    """Return the one-sided bound of the rate, or of its complement where errors are counted against it."""
+    if edge:
+        bound = edge_bound(errors, n, confidence=level)
+        return bound if falls else 1 - bound
+    return upper_bound(errors, n, confidence=level) if falls else lower_bound(n - errors, n, confidence=level)
+
+
+def _interval(errors: int, n: int, falls: bool, edge: bool, confidence: float) -> Interval:
+    fixed = clopper_pearson(errors if falls else n - errors, n, confidence=confidence)
     if not edge:
         return fixed
-    other = clopper_pearson(k - edge, n, confidence=confidence)
-    lower, upper = (fixed.lower, other.upper) if edge > 0 else (other.lower, fixed.upper)
-    return Interval(lower, upper, confidence, fixed.method)
+    bound = edge_bound(errors, n, confidence=(1 + confidence) / 2)
+    lower, upper = (fixed.lower, bound) if falls else (1 - bound, fixed.upper)
+    return Interval(lower, upper, confidence, "exact, order statistic")
 
 
 def _at_least(increasing: FloatArray, threshold: float) -> int:

@@ -148,14 +148,21 @@ def _summary(subject: "Subject", calibrated: "_Calibrated", data: list[str], tar
         provenance={
             **data_provenance(data, subject.examples),
             subject.source.what: subject.source.name,
+            "label_column": subject.label_column,
             "written_to": str(target),
         },
         scaling=calibrated.scaling,
         before=subject.evaluate(),
         after=evaluate(after, subject.labels, kind="logit", threshold=threshold, classes=classes),
         changes=changes,
-        notes=(*subject.notes, *_threshold_note(changes, threshold)),
+        notes=(*subject.notes, *_few_rows(subject, calibrated.scaling), *_threshold_note(changes, threshold)),
     )
+
+
+def _few_rows(subject: "Subject", scaling: "Scaling") -> tuple[str, ...]:
+    from headeval.cli.label_notes import few_for_platt
+
+    return few_for_platt(scaling, len(subject.labels), int(subject.labels.sum()))
 
 
 def _threshold_note(changes: "DecisionChanges", threshold: float) -> tuple[str, ...]:
@@ -181,6 +188,7 @@ def _write_head(
         summary.scaling,
         summary.changes,
         thresholds=thresholds,
+        label=subject.label_column,
     )
     write_head(dataclasses.replace(calibrated, metrics=history), target, force=force)
 

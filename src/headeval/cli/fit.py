@@ -42,6 +42,7 @@ def fit(
 
     The metrics shown are out-of-fold (or from --eval), never in-sample; the head written is fitted on all rows.
     """
+    from headeval.cli.label_notes import unlabelled_note
     from headeval.cli.rows import Columns, data_provenance, embedding_provenance, read_training_rows, rows_used
     from headeval.files.atomic import check_output
     from headeval.files.heads import write_head
@@ -64,16 +65,16 @@ def fit(
         classes=examples.classes,
         embedding_model=embedding_model or tables.embedding_model or "unspecified",
         threshold=threshold,
-        metrics=fit_history(rows_used(examples), training.fit, l2=l2, weight=weight),
+        metrics=fit_history(rows_used(examples), training.fit, l2=l2, weight=weight, label=label),
     )
     if eval_tables:
-        held_out = _on_other_rows(head, examples, eval_tables, columns, quiet)
+        held_out, more_notes = _on_other_rows(head, examples, eval_tables, columns, quiet)
     else:
-        held_out = _out_of_fold(head, examples, training, n_folds, group)
+        held_out, more_notes = _out_of_fold(head, examples, training, n_folds, group), ()
     write_head(dataclasses.replace(head, metrics=with_evaluation(head.metrics, held_out)), output, force=force)
     provenance = data_provenance(data, examples) | embedding_provenance(examples, columns)
-    provenance |= _head_provenance(head, examples, l2, weight, output)
-    notes = _notes(head, tables.embedding_model, weight)
+    provenance |= _head_provenance(head, examples, columns, l2, output)
+    notes = (*_notes(head, tables.embedding_model, weight), *unlabelled_note(examples), *more_notes)
     show(render_fit(FitSummary(provenance, training.fit, held_out, notes)))
 
 
@@ -109,13 +110,16 @@ def _train(examples: "Examples", l2: float, n_folds: int, quiet: bool) -> "Train
 
 def _on_other_rows(
     head: "LinearHead", examples: "Examples", eval_tables: "Tables", columns: "Columns", quiet: bool
-) -> "HeldOut":
+) -> "tuple[HeldOut, tuple[str, ...]]":
+    from headeval.cli.label_notes import unlabelled_note
     from headeval.cli.rows import read_subject
     from headeval.cli.sources import head_source
     from headeval.drift import leakage
     from headeval.report import HeldOut
 
-    columns = dataclasses.replace(columns, weight=None, group=None)  # of the fit
+    in_all = all(columns.group in file.schema.names for file in eval_tables.files)
+    # Weights are those of the fit; groups are a property of the rows, and widen the intervals where they are known.
+    columns = dataclasses.replace(columns, weight=None, group=columns.group if in_all else None)
     subject = read_subject(eval_tables, head_source(head, "the fitted head"), columns, named=True, quiet=quiet)
     leaked = leakage(
         subject.examples.digests,
@@ -126,7 +130,8 @@ def _on_other_rows(
         next((ids.tolist() for ids in examples.slices.values()), None),
     )
     names = ", ".join(printable(str(path)) for path in eval_tables.paths)
-    return HeldOut(f"{subject.how} (--eval {names})", subject.evaluate(), seen=subject.seen, leakage=leaked)
+    held_out = HeldOut(f"{subject.how} (--eval {names})", subject.evaluate(), seen=subject.seen, leakage=leaked)
+    return held_out, unlabelled_note(subject.examples, rows="rows of --eval")
 
 
 def _out_of_fold(
@@ -144,13 +149,18 @@ def _out_of_fold(
         copies = f" (repeated embeddings share a fold: {training.repeated:,} beyond the first of each)"
     how = f"out-of-fold: {n_folds} stratified folds{grouped}; each row is scored by a head that has not seen it{copies}"
     evaluation = evaluate(
-        training.out_of_fold, examples.labels, kind="logit", threshold=head.threshold, classes=examples.classes
+        training.out_of_fold,
+        examples.labels,
+        kind="logit",
+        threshold=head.threshold,
+        classes=examples.classes,
+        groups=examples.groups,
     )
     return HeldOut(how, evaluation, n_folds=n_folds, fold_seed=FOLD_SEED)
 
 
 def _head_provenance(
-    head: "LinearHead", examples: "Examples", l2: float, weight: str | None, output: Path
+    head: "LinearHead", examples: "Examples", columns: "Columns", l2: float, output: Path
 ) -> dict[str, object]:
     from headeval.render.sections import in_sentence
 
@@ -158,11 +168,12 @@ def _head_provenance(
     negative, positive = (in_sentence(name) for name in examples.classes)
     provenance: dict[str, object] = {
         "fitted_on": f"{n:,} rows: {positives:,} {positive} (flagged class), {n - positives:,} {negative}",
+        "label_column": columns.label,
         "embedding_model": f"{head.embedding_model} ({head.dim} dimensions)",
         "l2": l2,
     }
-    if weight:
-        provenance["weights"] = weight
+    if columns.weight:
+        provenance["weights"] = columns.weight
     return provenance | {"written_to": str(output)}
 
 

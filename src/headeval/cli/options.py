@@ -12,6 +12,7 @@ from headeval.errors import UsageError
 from headeval.printable import quoted
 
 MOST_BINS = 10_000
+CONFIDENCE_LIMITS = (0.001, 0.999999)
 
 
 def _show_version(wanted: bool) -> None:
@@ -38,6 +39,20 @@ def _model_name(value: str | None) -> str | None:
 def _probability(value: float | None) -> float | None:
     if value is not None and not 0 <= value <= 1:
         raise UsageError(f"--threshold must be a probability between 0 and 1, got {value!r}")
+    return value
+
+
+def confidence_level(value: float) -> float:
+    """Return a confidence that intervals can have; beyond the limits nobody could tell one from another.
+
+    Raises
+    ------
+    UsageError : where it is outside.
+    """
+    least, most = CONFIDENCE_LIMITS
+    if not least <= value <= most:
+        hint = f"; {value:g} % is {value / 100:g}" if 1 < value < 100 else ""
+        raise UsageError(f"--confidence must be a share from {least:g} to {most:.6f}, got {value:g}{hint}")
     return value
 
 

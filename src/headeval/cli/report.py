@@ -67,6 +67,7 @@ def report(
     from headeval.cli.rows import Columns, read_subject
     from headeval.cli.sources import choose_source
     from headeval.files.tables import open_tables
+    from headeval.render.claim import claim_notes
     from headeval.report import Report
     from headeval.requirements import decide, decide_each
 
@@ -89,6 +90,7 @@ def report(
     evaluation = subject.evaluate(**measured.options, **measured.traffic)
     comparison = None if rival is None else compared(subject, rival, evaluation, measured)
     slices = judged_slices(subject, by or [], evaluation, measured)
+    claim = _claim(subject, measured)
     judged = Report(
         provenance=_provenance(data, subject, columns),
         how=subject.how,
@@ -97,10 +99,10 @@ def report(
         slices=slices,
         decisions=tuple(decide(requirement, evaluation, comparison) for requirement in requirements),
         each=decide_each(of_each, slices, min_rows),
-        notes=subject.notes,
+        notes=(*claim_notes(claim), *subject.notes),
         comparison=comparison,
         drift=drifted(subject, reference, columns, measured, quiet=quiet) if reference else None,
-        claim=_claim(subject, measured),
+        claim=claim,
         **(_drawn(subject, measured, evaluation) if files.drawn else {}),
     )
     files.write(judged, subject, rival, quiet=quiet)
@@ -126,21 +128,20 @@ def _check_together(*, changed: object, comparing: bool, per_day: float | None, 
     if changed is not None and not comparing:
         raise UsageError("--changed needs a baseline: --baseline HEAD, --baseline-logit COL or --baseline-prob COL")
     if per_day is not None and prevalence is None:
-        raise UsageError("--per-day needs --prevalence, the share of positives among these rows")
+        raise UsageError("--per-day needs --prevalence, the share of positives in that traffic")
 
 
 def _claim(subject: "Subject", measured: "Measured") -> "ClaimCheck | None":
     from headeval.certifying.claim_record import read_claim
     from headeval.certifying.claims import check_claim
-    from headeval.core.thresholds import confusion_counts
 
     claim = read_claim(subject.source.head.metrics) if subject.source.head else None
     if claim is None:
         return None
     return check_claim(
         claim,
+        subject.scored_rows(),
         threshold=subject.threshold,
-        counts=confusion_counts(subject.scored_rows().p, subject.labels, threshold=subject.threshold),
         fingerprint=subject.examples.fingerprint,
         digests=subject.examples.digests[:, 0],
         confidence=measured.confidence,
@@ -157,7 +158,7 @@ def _provenance(data: list[str], subject: "Subject", columns: "Columns") -> dict
     from headeval.cli.rows import data_provenance, embedding_provenance
 
     source = subject.source
-    provenance = {**data_provenance(data, subject.examples), source.what: source.name}
+    provenance = {**data_provenance(data, subject.examples), "label_column": columns.label, source.what: source.name}
     if source.head:
         provenance |= embedding_provenance(subject.examples, columns)
         provenance["embedding_model"] = source.head.embedding_model

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os.path import realpath
 from pathlib import Path
 
 from headeval.cli.console import say
 from headeval.cli.rows import Subject, reading
 from headeval.errors import OutputError
-from headeval.files.atomic import check_output, write_atomically
+from headeval.files.atomic import check_output, make_folder, write_atomically
 from headeval.files.changed import check_free, write_changed
 from headeval.files.output import check_table_output
 from headeval.files.tables import Tables
@@ -15,7 +16,7 @@ from headeval.printable import quoted
 from headeval.render.card import render_card
 from headeval.render.junit import junit_xml
 from headeval.render.page import render_page
-from headeval.render.plots import plots
+from headeval.render.plots import plot_names, plots
 from headeval.report import Report
 from headeval.scored_rows import ScoredRows
 
@@ -46,8 +47,9 @@ class ReportFiles:
         """
         inputs = (*tables.paths, *heads)
         documents = [path for path in (self.html, self.card, self.junit) if path is not None]
-        named = [path for path in (*documents, self.changed) if path is not None]
-        twice = next((path for path in named if [other.resolve() for other in named].count(path.resolve()) > 1), None)
+        named = [path for path in (*documents, self.changed, self.plots) if path is not None]
+        places = [realpath(path) for path in named]
+        twice = next((path for path, place in zip(named, places, strict=True) if places.count(place) > 1), None)
         if twice is not None:
             raise OutputError(f"{quoted(twice)} is named for two outputs: give each its own file")
         for path in documents:
@@ -55,8 +57,11 @@ class ReportFiles:
         if self.changed is not None:
             check_table_output(self.changed, force=self.force, inputs=inputs)
             check_free(tables)
-        if self.plots is not None and self.plots.exists() and not self.plots.is_dir():
-            raise OutputError(f"{quoted(self.plots)} is no folder: --plots writes several files into one")
+        if self.plots is not None:
+            if self.plots.exists() and not self.plots.is_dir():
+                raise OutputError(f"{quoted(self.plots)} is no folder: --plots writes several files into one")
+            for name in plot_names() if self.plots.is_dir() else ():
+                check_output(self.plots / name, force=self.force)
 
     def write(self, report: Report, subject: Subject, baseline: Subject | None, *, quiet: bool) -> None:
         """Write them all, and say where.
@@ -66,28 +71,27 @@ class ReportFiles:
         UsageError : where a package that one of them needs is not installed.
         OutputError : where one cannot be written.
         """
-        texts = (
-            (self.html, "page", render_page),
-            (self.card, "card", lambda judged: render_card(judged, subject.source.head)),
-            (self.junit, "test cases", junit_xml),
-        )
-        for path, what, render in texts:
-            if path is not None:
-                write_atomically(path, render(report).encode(), force=self.force)
-                say(f"{what} written to {path}", quiet=quiet)
-        if self.plots is not None:
-            self._write_plots(report, self.plots, quiet=quiet)
+        # All is rendered before anything is written, so that what fails leaves nothing behind.
+        documents = [
+            (path, what, render(report).encode())
+            for path, what, render in (
+                (self.html, "page", render_page),
+                (self.card, "card", lambda judged: render_card(judged, subject.source.head)),
+                (self.junit, "test cases", junit_xml),
+            )
+            if path is not None
+        ]
+        drawn = [] if self.plots is None else [(self.plots / name, content) for name, content in plots(report)]
         if self.changed is not None and baseline is not None:
             self._write_changed(subject, baseline, self.changed, quiet=quiet)
-
-    def _write_plots(self, report: Report, folder: Path, *, quiet: bool) -> None:
-        drawn = [(folder / name, content) for name, content in plots(report)]
-        make_folder(folder)
-        for path, _ in drawn:
-            check_output(path, force=self.force)
-        for path, content in drawn:
+        for path, what, content in documents:
             write_atomically(path, content, force=self.force)
-        say(f"{len(drawn)} plots written to {folder}", quiet=quiet)
+            say(f"{what} written to {path}", quiet=quiet)
+        if self.plots is not None:
+            make_folder(self.plots)
+            for path, content in drawn:
+                write_atomically(path, content, force=self.force)
+            say(f"{len(drawn)} plots written to {self.plots}", quiet=quiet)
 
     def _write_changed(self, subject: Subject, baseline: Subject, output: Path, *, quiet: bool) -> None:
         both: tuple[ScoredRows, ScoredRows] = (subject.scored_rows(), baseline.scored_rows())
@@ -102,16 +106,3 @@ class ReportFiles:
             track=reading(quiet),
         )
         say(f"{rows:,} rows that changed side written to {output}", quiet=quiet)
-
-
-def make_folder(path: Path) -> None:
-    """Create a folder, and those above it, unless it is there.
-
-    Raises
-    ------
-    OutputError : where it cannot be created.
-    """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{quoted(path)} cannot be created: {error.strerror or error}") from error

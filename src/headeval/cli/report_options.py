@@ -5,16 +5,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from headeval.cli import options
 from headeval.errors import UsageError
 
 MOST_RESAMPLES = 1_000_000
-
-
-def _confidence(value: float) -> float:
-    if not 0 < value < 1:
-        hint = f"; {value:g} % is {value / 100:g}" if 1 < value < 100 else ""
-        raise UsageError(f"--confidence must lie between 0 and 1, both excluded, got {value:g}{hint}")
-    return value
 
 
 def _resample_count(value: int | None) -> int | None:
@@ -31,7 +25,7 @@ def _share(value: float | None) -> float | None:
 
 def _amount(value: float | None) -> float | None:
     if value is not None and not 0 < value < 1e15:
-        raise UsageError(f"--per-day must be a number of rows above 0, got {value:g}")
+        raise UsageError(f"--per-day must be a number of rows above 0 and below 1e15, got {value:g}")
     return value
 
 
@@ -98,7 +92,9 @@ Group = Annotated[
         metavar="COL",
     ),
 ]
-Confidence = Annotated[float, typer.Option(callback=_confidence, help="Confidence of all intervals.", metavar="SHARE")]
+Confidence = Annotated[
+    float, typer.Option(callback=options.confidence_level, help="Confidence of all intervals.", metavar="SHARE")
+]
 Resamples = Annotated[
     int | None,
     typer.Option(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headeval.cli.console import progress
+from headeval.cli.label_notes import label_column_note, unlabelled_note
 from headeval.cli.sources import Source, check_models
 from headeval.core.checks import FloatArray, IntArray
 from headeval.evaluation import Evaluation, evaluate
@@ -58,6 +59,7 @@ class Subject:
     threshold_from : "option", "head", "score file" or "default".
     how : which rows these are, in words.
     seen : how many of the rows made the head, where that is known.
+    label_column : the column of the labels.
     ids : (n,) the names of the rows; None where they were not read.
     """
 
@@ -70,15 +72,23 @@ class Subject:
     threshold_from: str
     how: str
     seen: RowsSeen | None
+    label_column: str
     ids: NDArray[np.object_] | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What must be said of rows that made the head."""
+        """What must be said of rows that made the head, and of the labels."""
         if self.seen is None or not self.seen.either:
-            return ()
+            return self.label_notes
         about = "" if self.seen.exact else "about "
-        return (f"{about}{self.seen.either:,} of the rows made what is judged, and flatter it: judge it on new rows",)
+        made = f"{about}{self.seen.either:,} of the rows made what is judged, and flatter it: judge it on new rows"
+        return (made, *self.label_notes)
+
+    @property
+    def label_notes(self) -> tuple[str, ...]:
+        """What must be said of the labels alone."""
+        history = self.source.head.metrics if self.source.head else {}
+        return (*label_column_note(history, self.label_column), *unlabelled_note(self.examples))
 
     def evaluate(self, rows: Any = slice(None), **options: Any) -> Evaluation:
         """Judge all rows, or those of a mask."""
@@ -152,6 +162,7 @@ def read_subject(
         threshold_from=chosen_from,
         how=_which_rows(examples, source, seen),
         seen=seen,
+        label_column=columns.label,
         ids=None if identifier is None else examples.slices[identifier],
     )
 
@@ -228,10 +239,18 @@ def _which_rows(examples: Examples, source: Source, seen: RowsSeen | None) -> st
         return f"{rows}{scored}; of all {source.seen.n:,} rows of the file {source.seen.either:,} made what is judged"
     if seen is None:
         return f"{rows}{scored}; which rows the {'head' if source.head else 'classifier'} was fitted on is not known"
-    if seen.in_sample:
-        return f"IN-SAMPLE: at least half of these {rows}{scored} were {_USED[seen.in_sample]}; judge on other rows"
     about = "" if seen.exact else "about "
+    if seen.in_sample:
+        used, words = getattr(seen, seen.in_sample), _USED[seen.in_sample]
+        if 2 * used < seen.n:
+            used, words = seen.either, "used for the fit or a calibration"
+        which = "all" if used == seen.n else f"{about}{used:,} of"
+        return f"IN-SAMPLE: {which} these {rows}{scored} were {words}; judge on other rows"
     parts = [f"{about}{getattr(seen, use):,} of them {words}" for use, words in _USED.items() if getattr(seen, use)]
-    checked = "of them" if seen.exact else f"of the {seen.checked:,} that the head can tell of"
+    checked = (
+        "of them"
+        if seen.exact
+        else f"of {seen.checked:,} rows that could be checked (the head keeps a sample of its own)"
+    )
     none = f"none {checked} is recognised as one that made the head"
     return f"{rows}{scored}; {' and '.join(parts) or none}"

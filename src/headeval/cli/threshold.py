@@ -89,18 +89,17 @@ def _choose(
     from headeval.certifying.infeasible import infeasible
     from headeval.certifying.summary import ThresholdSummary
 
-    rows.refuse_rows_of_the_fit()
+    rows.refuse_rows_that_flatter(requirements)
     sample, before = rows.sample, rows.head.threshold
     allowed = allowed_thresholds(sample, requirements, confidence=confidence)
     chosen = choose_threshold(sample, allowed, goal)
     if chosen is None:
         raise infeasible(sample, allowed, confidence=confidence)
-    how = rows.how(requirements)
     certified = certifications(sample, allowed, chosen, confidence=confidence)
     return ThresholdSummary(
         provenance={**rows.provenance, "written_to": str(target)},
-        how=how if certified else f"NOTHING IS CERTIFIED: chosen on the very rows that measure it; {how}",
-        caution=rows.caution(requirements) or not certified,
+        how=rows.how(certified=bool(certified)),
+        caution=not certified,
         classes=rows.head.decision_classes,
         before_threshold=before,
         claim=rows.claim(chosen, goal, certified, confidence),

@@ -6,14 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from headeval.cli import options
 from headeval.errors import UsageError
-
-
-def _confidence(value: float) -> float:
-    if not 0 < value < 1:
-        hint = f"; {value:g} % is {value / 100:g}" if 1 < value < 100 else ""
-        raise UsageError(f"--confidence must lie between 0 and 1, both excluded, got {value:g}{hint}")
-    return value
 
 
 def _false_positive_cost(value: float | None) -> float | None:
@@ -68,7 +62,9 @@ CostFn = Annotated[
 ]
 Confidence = Annotated[
     float,
-    typer.Option(callback=_confidence, help="Confidence with which all requirements hold together.", metavar="SHARE"),
+    typer.Option(
+        callback=options.confidence_level, help="Confidence with which all requirements hold together.", metavar="SHARE"
+    ),
 ]
 Benign = Annotated[
     list[str] | None,

@@ -19,7 +19,8 @@ from headeval.files.benign import BenignRows, read_benign
 from headeval.files.heads import read_head
 from headeval.files.tables import Tables
 from headeval.head import LinearHead
-from headeval.head_history import RowsSeen
+from headeval.head_history import RowsSeen, kept_digests
+from headeval.printable import quoted
 from headeval.render.sections import in_sentence
 from headeval.requirement_parsing import Requirement
 
@@ -34,6 +35,7 @@ class ThresholdRows:
     subject : labelled rows, or None.
     benign : unlabelled benign traffic, or None; one of the two is there.
     sample : the probabilities of both, as the head compares them with its threshold.
+    unread_labels : the column of labels that the benign files have, although none is read; or None.
     """
 
     head: LinearHead
@@ -41,30 +43,30 @@ class ThresholdRows:
     subject: Subject | None
     benign: BenignRows | None
     sample: Sample
+    unread_labels: str | None = None
 
-    def how(self, requirements: Sequence[Requirement]) -> str:
+    def how(self, *, certified: bool) -> str:
         """Say which rows these are, in words."""
         if self.subject is None:
             return f"{0 if self.benign is None else self.benign.n:,} rows of benign traffic, without labels"
-        if self.calibrated and not self.caution(requirements):
-            return f"{len(self.subject.labels):,} labelled rows, most of which calibrated the head"
-        return self.subject.how
+        if not certified:
+            return f"NOTHING IS CERTIFIED: chosen on the very rows that measure it; {self.subject.how}"
+        seen = self.subject.seen
+        if seen is None or not self.calibrated:
+            return self.subject.how
+        which = "all" if seen.calibrated == seen.n else f"{'' if seen.exact else 'about '}{seen.calibrated:,}"
+        return f"{seen.n:,} labelled rows, {which} of which calibrated the head"
 
     @property
     def calibrated(self) -> bool:
         """Whether most of the rows have calibrated the head."""
         return self.subject is not None and self.subject.seen is not None and self.subject.seen.in_sample is not None
 
-    def caution(self, requirements: Sequence[Requirement]) -> bool:
-        """Whether rows that calibrated the head flatter what is certified on them.
+    def refuse_rows_that_flatter(self, requirements: Sequence[Requirement]) -> None:
+        """Refuse rows most of which the head was fitted on, and for precision such as have calibrated it.
 
         A calibration keeps the order of the rows, and so every set that some threshold flags: what is certified by the
         order alone holds as before. Precision is certified at fixed probabilities, which the calibration moves.
-        """
-        return self.calibrated and (not requirements or any(part.metric == "precision" for part in requirements))
-
-    def refuse_rows_of_the_fit(self) -> None:
-        """Refuse rows most of which the head was fitted on.
 
         Raises
         ------
@@ -78,11 +80,24 @@ class ThresholdRows:
                     f"{about}{seen.fitted:,} of these {seen.n:,} {what} were used for the fit: no threshold can be "
                     "certified on rows that the head was fitted on\nchoose it on labelled rows that were kept apart"
                 )
+        asked = next((part for part in requirements if part.metric == "precision"), None)
+        if asked is not None and self.calibrated:
+            raise FitError(
+                f"{asked} cannot be certified on rows that calibrated the head, as {self._calibration_rows()} did: its "
+                "tests stand at fixed probabilities, which were fitted to these very rows\n"
+                "give rows that were kept apart; fpr, specificity, recall and flag_rate, which go by the order of the "
+                "rows alone, can be certified on these"
+            )
 
     def notes(self, requirements: Sequence[Requirement]) -> tuple[str, ...]:
         """Return what a reader must not miss."""
         notes = [*self._rows_of_the_fit(), *self._copies()]
+        if self.unread_labels is not None:
+            column = quoted(self.unread_labels)
+            notes.append(f"the benign files have a column {column}, which is not read: all their rows count as benign")
         if any(requirement.metric == "precision" for requirement in requirements):
+            if self.subject is not None and self.subject.seen is not None and self.subject.seen.calibrated:
+                notes.append(f"{self._calibration_rows()} calibrated the head, and flatter precision: leave them out")
             notes.append("precision depends on the share of positives: the promise is for traffic with the same share")
         elif self.calibrated and requirements:
             notes.append("a calibration keeps the order of the rows, so what is certified here is not weakened by it")
@@ -93,6 +108,12 @@ class ThresholdRows:
             if seen is not None and seen.fitted and seen.in_sample is None:
                 about = "" if seen.exact else "about "
                 yield f"{about}{seen.fitted:,} of the {what} were used for the fit, and flatter it: leave them out"
+
+    def _calibration_rows(self) -> str:
+        seen = None if self.subject is None else self.subject.seen
+        if seen is None:
+            return "some"
+        return f"{'' if seen.exact else 'about '}{seen.calibrated:,} of these {seen.n:,} rows"
 
     def _copies(self) -> Iterator[str]:
         digests = None if self.subject is None else self.subject.examples.digests[:, 0]
@@ -124,7 +145,12 @@ class ThresholdRows:
         benign = None
         if self.benign is not None:
             flagged = self.sample.flagged_benign(threshold)
-            benign = {"n": self.benign.n, "data_fingerprint": self.benign.fingerprint, "flagged": flagged}
+            benign = {
+                "n": self.benign.n,
+                "data_fingerprint": self.benign.fingerprint,
+                **kept_digests(self.benign.digests),
+                "flagged": flagged,
+            }
         return Claim(
             threshold=threshold,
             chosen_by=CERTIFIED if certified else ON_THE_SAMPLE,
@@ -166,7 +192,15 @@ def read_threshold_rows(
     if subject is not None:
         probs, labels = sigmoid(subject.scores), subject.labels
     sample = Sample.of(probs, labels, None if benign is None else benign.probs)
-    return ThresholdRows(head, _provenance(path, head, subject, traffic, columns, sample), subject, benign, sample)
+    labels_there = traffic is not None and any(columns.label in file.schema.names for file in traffic.files)
+    return ThresholdRows(
+        head,
+        _provenance(path, head, subject, traffic, columns, sample),
+        subject,
+        benign,
+        sample,
+        unread_labels=columns.label if labels_there else None,
+    )
 
 
 def _provenance(

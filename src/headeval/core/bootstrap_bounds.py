@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from headeval.core import checks
-from headeval.core.binomial import beta_quantile
 from headeval.core.checks import FloatArray
 from headeval.core.intervals import Interval
 from headeval.core.stable import logit, sigmoid
+from headeval.core.student import student_quantile
 
 EXACT_METHOD = "exact, smaller class"
 # Differences of this size are rounding, of which no conclusion is drawn.
@@ -72,11 +72,7 @@ def student_reach(smaller: int, confidence: float) -> float:
     >>> round(student_reach(10**9, 0.95), 4)
     1.96
     """
-    freedom = smaller - 1.0
-    # T²/(ν + T²) has the distribution Beta(½, ν/2); taken from the small side, which keeps its digits.
-    rest = beta_quantile(1.0 - confidence, freedom / 2.0, 0.5)
-    t = math.sqrt(freedom * (1.0 - rest) / rest) if rest > 0.0 else math.inf
-    return t * math.sqrt(smaller / freedom)
+    return student_quantile(confidence, smaller - 1.0) * math.sqrt(smaller / (smaller - 1.0))
 
 
 def percentile_bounds(values: FloatArray, reach: float) -> Bounds:

@@ -28,6 +28,7 @@ from headeval.core.checks import FloatArray, IntArray
 PRECISION_GRID = np.arange(1, 1000) / 1000
 PRECISION_STARTS = (0.99, *(step / 20 for step in range(19, 0, -1)))
 
+_BISECTED = 1e-12
 _ROUNDING = 1e-9  # 1 - 0.9 is a little below 0.1: a probability of just that level must pass
 
 
@@ -40,8 +41,8 @@ class Certified:
     lower : −∞ where nothing is asked from below.
     upper : ∞ where nothing is asked from above.
     n : the rows that the rate is about.
-    errors_allowed : flagged or missed rows among them that a certified threshold may have; −1 where the rows are too
-        few to certify any. None for precision, whose rows depend on the threshold.
+    errors_allowed : flagged or missed rows among them that a certified threshold may have, the one at a closed end
+        included; −1 where the rows are too few to certify any. None for precision, whose rows depend on the threshold.
     grid : (k,) increasing, or None.
     closed : whether `lower` itself is certified: the row with that score, which is flagged then, stands alone.
     """
@@ -100,11 +101,8 @@ def allowed_errors(n: int, rate: float, *, confidence: float) -> int:
 def certify_few_flagged(scores: ArrayLike, rate: float, *, confidence: float, n: int | None = None) -> Certified:
     """Return the thresholds at which a row like these is flagged, score ≥ t, with a probability of at most `rate`.
 
-    With k = `allowed_errors` they are those above the (k+1)-th highest score, which flag at most k rows. Scores without
-    ties have a distribution without atoms, and then the (k+1)-th highest score is certified itself, with k + 1 rows
-    flagged: the share of the population at or above the r-th highest of n exceeds `rate` with the probability
-    P(Bin(n, rate) ≤ r − 1), the order-statistic rule. Where scores tie, many rows may share that score (floats
-    saturate, scores are rounded), and flagging it would flag them all.
+    With k = `allowed_errors` they are those above the (k+1)-th highest score, which flag at most k rows. That score
+    itself is certified too, with k + 1 rows flagged, where it stands alone among the rows and `edge_bound` allows it.
 
     Parameters
     ----------
@@ -120,7 +118,7 @@ def certify_few_flagged(scores: ArrayLike, rate: float, *, confidence: float, n:
 
     Examples
     --------
-    Of 1,000 negatives without ties 5 may be flagged for an FPR of 1 %: P(Bin(1000, 0.01) ≤ 4) = 0.029.
+    Of 1,000 negatives 5 may be flagged for an FPR of 1 %: P(Bin(1000, 0.01) ≤ 4) = 0.029, and ≤ 5 0.066.
 
     >>> found = certify_few_flagged(range(1000), 0.01, confidence=0.95)
     >>> found.lower, found.closed, found.errors_allowed
@@ -136,8 +134,48 @@ def certify_few_flagged(scores: ArrayLike, rate: float, *, confidence: float, n:
     if k >= s.shape[0]:
         raise ValueError(f"scores must hold the highest {k + 1} of the {n} rows, got {s.shape[0]}")
     edge = float(np.partition(s, s.shape[0] - 1 - k)[s.shape[0] - 1 - k])
-    untied = np.unique(s).shape[0] == s.shape[0]
-    return Certified(edge, math.inf, n, k + 1 if untied else k, closed=untied)
+    alone = np.count_nonzero(s == edge) == 1 and (n == s.shape[0] or edge > s.min())
+    closed = bool(alone) and edge_bound(k + 1, n, confidence=confidence) <= rate
+    return Certified(edge, math.inf, n, k + 1 if closed else k, closed=closed)
+
+
+def edge_bound(flagged: int, n: int, *, confidence: float) -> float:
+    """Return the upper bound of the rate that is flagged from the r-th highest score on, where it stands alone.
+
+    Of scores without ties the share of the population at or above the r-th highest of n exceeds α with probability
+    P(Bin(n, α) ≤ r − 1), the order-statistic rule. An atom of the distribution at that score adds the samples that
+    hold it exactly once: r rows at or above it, r − 1 of them above. Whatever its mass, those are at most a share
+    c = ((r − 1)/r)^(r − 1) of the samples with r such rows, so that P(Bin ≤ r − 1) + c·P(Bin = r) bounds the error for
+    every distribution. The bound is the α at which that is 1 − confidence.
+
+    Parameters
+    ----------
+    flagged : r ≥ 1, the row at the threshold included.
+    n : rows, ≥ r.
+    confidence : in (0, 1).
+
+    Raises
+    ------
+    ValueError
+        When an argument breaks the above.
+
+    Examples
+    --------
+    >>> edge_bound(5, 1000, confidence=0.95) < 0.01 < edge_bound(6, 1000, confidence=0.95)
+    True
+    """
+    r = checks.whole_number("flagged", flagged, minimum=1)
+    n = checks.whole_number("n", n, minimum=r)
+    delta = (1 - checks.confidence_level(confidence)) * (1 + _ROUNDING)
+    once = ((r - 1) / r) ** (r - 1)
+    low, high = 0.0, 1.0
+    while high - low > _BISECTED * high:
+        rate = (low + high) / 2
+        if (1 - once) * binomial_cdf(r - 1, n, rate) + once * binomial_cdf(r, n, rate) <= delta:
+            high = rate
+        else:
+            low = rate
+    return high
 
 
 def certify_few_missed(scores: ArrayLike, rate: float, *, confidence: float) -> Certified:

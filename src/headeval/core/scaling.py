@@ -1,5 +1,6 @@
 """Temperature and Platt scaling: a monotone map of the logits that makes probabilities mean what they say."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,8 +9,10 @@ from numpy.typing import ArrayLike
 
 from headeval.core import checks
 from headeval.core.checks import FloatArray, IntArray
+from headeval.core.intervals import Interval
 from headeval.core.logistic import fit_logistic
 from headeval.core.proper_scores import log_loss_from_logits
+from headeval.core.scaling_intervals import CONFIDENCE, scaling_intervals
 from headeval.core.stable import logit, sigmoid, softmax
 
 Method = Literal["temperature", "platt"]
@@ -35,6 +38,9 @@ class Scaling:
     slope : > 0, so that the ranking stays.
     intercept : any finite number.
     log_loss_before, log_loss_after : nats a row, on the rows it was fitted on; after ≤ before.
+    slope_interval, intercept_interval : see `scaling_intervals`; None where not known.
+    as_they_are : whether the rows cannot tell that the map corrects anything: slope 1 and intercept 0 lie in their
+        intervals and pass the likelihood ratio test of both together; None where not known.
     """
 
     method: Method
@@ -42,11 +48,21 @@ class Scaling:
     intercept: float
     log_loss_before: float
     log_loss_after: float
+    slope_interval: Interval | None = None
+    intercept_interval: Interval | None = None
+    as_they_are: bool | None = None
 
     @property
     def temperature(self) -> float:
         """T = 1/slope; above 1 the logits were overconfident."""
         return 1.0 / self.slope
+
+    @property
+    def temperature_interval(self) -> Interval | None:
+        """That of 1/slope; without end where the slope's reaches 0."""
+        slope = self.slope_interval
+        upper = 1.0 / slope.lower if slope and slope.lower > 0 else math.inf
+        return Interval(1.0 / slope.upper, upper, slope.confidence, slope.method) if slope else None
 
     def apply(self, logits: ArrayLike) -> FloatArray:
         """Return the calibrated logits, of the shape of `logits`, which may be any."""
@@ -249,7 +265,12 @@ def _scaling(method: Method, slope: float, intercept: float, z: FloatArray, y: I
     before, after = log_loss_from_logits(z, y), log_loss_from_logits(slope * z + intercept, y)
     if not after <= before * (1 + 1e-12):  # equal up to rounding where the identity is already best
         raise ScalingError(f"the calibrated log loss, {after:.6g}, would be worse than before, {before:.6g}")
-    return Scaling(method, slope, intercept, before, after)
+    intervals = scaling_intervals(slope, intercept, z, intercept_fitted=method == "platt")
+    known = [(each, same) for each, same in zip(intervals, (1, 0), strict=True) if each is not None]
+    as_they_are = all(each.lower <= same <= each.upper for each, same in known) if known else None
+    if as_they_are and method == "platt":  # twice the gain is χ² of two degrees of freedom, whose quantile is −2 ln α
+        as_they_are = z.shape[0] * (before - after) <= -math.log(1 - CONFIDENCE)
+    return Scaling(method, slope, intercept, before, after, *intervals, as_they_are)
 
 
 def _slope(beta: float, z: FloatArray, own: FloatArray) -> tuple[float, float]:

@@ -249,8 +249,21 @@ def _os_errors_of(path: Path) -> Iterator[None]:
 
 
 def _already_exists(path: Path) -> OutputError:
-    return OutputError(f"{printable(str(path))}: already exists; use --force to replace it, or another name (-o)")
+    return OutputError(f"{printable(str(path))}: already exists; use --force to replace it, or another name")
 
 
 def _cannot_write(path: Path, error: OSError) -> OutputError:
     return OutputError(f"{printable(str(path))}: cannot be written: {error.strerror or 'unknown error'}")
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder, and those above it, unless it is there.
+
+    Raises
+    ------
+    OutputError : where it cannot be created.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{printable(str(path))}: cannot be created: {error.strerror or error}") from error

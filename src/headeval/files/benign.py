@@ -1,8 +1,9 @@
-"""Unlabelled benign traffic, scored by a head block by block: only a number a row is kept."""
+"""Unlabelled benign traffic, scored by a head block by block: only two numbers a row are kept."""
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headeval.core.checks import FloatArray
 from headeval.errors import DataError
@@ -26,11 +27,13 @@ class BenignRows:
     ----------
     probs : (n,) of the flagged class.
     fingerprint : the same for the same rows in any order and any division into files.
+    digests : (n,) of each row's embedding.
     seen : how many of them made the head, where that is known.
     """
 
     probs: FloatArray
     fingerprint: str
+    digests: NDArray[np.uint64]
     seen: RowsSeen | None
 
     @property
@@ -47,7 +50,8 @@ def read_benign(tables: Tables, head: LinearHead, *, embedding: str, track: Trac
     DataError : for embeddings that are missing, cannot be used or are not the head's width, and for no rows at all.
     """
     where, faults, counter = find_embedding(tables, embedding), RowFaults(), SeenCounter(head.metrics)
-    reader, probs, total = VectorReader(where, dim=head.dim), GrowingArray(np.float64, expected=tables.n_rows), 0
+    reader, total = VectorReader(where, dim=head.dim), 0
+    probs, kept = (GrowingArray(dtype, expected=tables.n_rows) for dtype in (np.float64, np.uint64))
     for block in track(tables.blocks(where.columns), tables.n_rows):
         faults.raise_if_any(unless_in=block.path)
         embeddings = reader.read(block.batch, place_of(block, faults))
@@ -58,8 +62,9 @@ def read_benign(tables: Tables, head: LinearHead, *, embedding: str, track: Trac
         # Fingerprints of parts add up, modulo 2**128, to that of the whole.
         total += int(fingerprint(digests, np.zeros(len(digests), dtype=np.uint8)).partition(":")[2], 16)
         probs.append(head.probs(embeddings))
+        kept.append(digests[:, 0])
     faults.raise_if_any()
     scored: FloatArray = probs.array()
     if not scored.size:
         raise DataError(f"{shown(tables.paths[0])}: has no rows; benign traffic is needed to certify a flag rate")
-    return BenignRows(scored, f"{scored.size}:{total % 2**128:032x}", counter.total())
+    return BenignRows(scored, f"{scored.size}:{total % 2**128:032x}", kept.array(), counter.total())

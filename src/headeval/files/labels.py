@@ -1,6 +1,6 @@
 """Which of the values of a label column is the positive class; it is never guessed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from headeval.errors import DataError
@@ -9,6 +9,9 @@ from headeval.printable import quoted
 
 # (negative, positive), matched whatever the case.
 KNOWN_PAIRS = (("0", "1"), ("false", "true"), ("safe", "unsafe"))
+# A boolean is 0 and 1 in one format and false and true in the next, so these name the same. That unsafe is meant where
+# true is written nothing says: it may be another column.
+_SAME_VALUE = {"false": "0", "true": "1"}
 _VALUES_SHOWN = 10
 
 
@@ -30,12 +33,14 @@ def resolve_labels(
     counts : how often each value occurs, by its canonical text (`false`, `true`, integral numbers without decimals).
     where : the file and column, for messages.
     positive : the value that is the positive class; without it only {0, 1}, {false, true} and {safe, unsafe} are known.
-    classes : (negative, positive) of a head. Without `positive`, every value must be one of them, where the three
-        known pairs stand for each other. The classes returned are then the head's; with `positive` they are the file's.
+    classes : (negative, positive) of a head or a score file. Without `positive`, every value must be one of them: the
+        same text or number, of the known pairs in any case, and false/true where they are 0/1 or the other way round.
+        The classes returned are then these; with `positive` they are the file's.
 
     Raises
     ------
-    DataError : where the values are more than two, `positive` is not among them, or which is positive is not known.
+    DataError : where the values are more than two or others than `classes`, where `positive` is not among them or is
+        the class that is not flagged, or where which is positive is not known.
 
     Examples
     --------
@@ -45,7 +50,7 @@ def resolve_labels(
     ('ham', 'spam')
     """
     if positive is not None:
-        if classes is not None and canonical_number(positive) == canonical_number(classes[0]):
+        if classes is not None and _spelled_alike(classes)(positive) == _spelled_alike(classes)(classes[0]):
             raise DataError(
                 f"{where}: --positive {quoted(positive)} is the class that the head does not flag; it flags "
                 f"{quoted(classes[1])}"
@@ -105,19 +110,30 @@ def _matching(counts: Mapping[str, int], positive: str, pair: tuple[str, str] | 
 
 
 def _by_head(counts: Mapping[str, int], where: str, classes: tuple[str, str]) -> LabelRule:
-    negatives, positives = ({text for text in counts if text in (name, canonical_number(name))} for name in classes)
-    unknown = set(counts) - negatives - positives
-    head_pair, pair = _known_pair(dict.fromkeys(classes, 1)), _known_pair(counts)
-    if unknown and head_pair is not None and pair is not None:
-        same_way = classes[1].casefold() == head_pair[1]
-        return LabelRule(classes, _spelled(counts, pair[1] if same_way else pair[0]))
-    if unknown:
-        _refuse_more_than_two(counts, where)
-        raise DataError(
-            f"{where} holds {counted(counts)}, but the classes of the head are {quoted(classes[0])} and "
-            f"{quoted(classes[1])}; name the value that is positive with --positive NAME"
-        )
-    return LabelRule(classes, frozenset(positives))
+    alike = _spelled_alike(classes)
+    negative, positive = map(alike, classes)
+    pair = _known_pair(counts)
+    mixed = pair is None and alike is _value  # 0 in one row and true in the next are no one column
+    if not mixed and {alike(text) for text in counts} <= {negative, positive}:
+        return LabelRule(classes, frozenset(text for text in counts if alike(text) == positive))
+    _refuse_more_than_two(counts, where)
+    example = "NAME" if pair is None else quoted(_spelling(counts, pair, 1))
+    raise DataError(
+        f"{where} holds {counted(counts)}, but the classes of what is judged are {quoted(classes[0])} and "
+        f"{quoted(classes[1])}\nname the column of its labels with --label, or, where this one means the same, "
+        f"its positive value with --positive {example}"
+    )
+
+
+def _spelled_alike(classes: tuple[str, str]) -> Callable[[str], str]:
+    """Return what maps all spellings of one of the classes to the same text."""
+    known = {name.casefold() for name in classes} in map(set, KNOWN_PAIRS)
+    return _value if known else canonical_number
+
+
+def _value(text: str) -> str:
+    folded = canonical_number(text).casefold()
+    return _SAME_VALUE.get(folded, folded)
 
 
 def _known_pair(counts: Mapping[str, int]) -> tuple[str, str] | None:

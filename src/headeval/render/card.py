@@ -21,7 +21,7 @@ from headeval.render.claim import claim_section
 from headeval.render.drift import drift_section
 from headeval.render.evaluation_sections import flagging_rule
 from headeval.render.markdown import sheet_markdown
-from headeval.render.numbers import NOTHING, count, exact, interval_text, level, metric_value, percent
+from headeval.render.numbers import NOTHING, count, exact, interval_text, level, metric_value, number, percent
 from headeval.render.sections import Column, Grid, Section, in_sentence
 from headeval.render.sheet import Sheet, report_sheet
 from headeval.render.slices import slice_sections
@@ -101,7 +101,7 @@ def _model(report: Report, head: LinearHead | None) -> Iterator[tuple[str, str]]
         }
         yield from _known(facts)
         for scaling in _calibrations(head):
-            yield "calibrated by", " ".join(f"{key} {value}".strip() for key, value in _known(_scaling(scaling)))
+            yield "calibrated by", ", ".join(_scaling(scaling))
     yield "flagged class", printable(report.evaluation.classes[1])
 
 
@@ -111,6 +111,7 @@ def _rows(report: Report, head: LinearHead | None) -> Iterator[tuple[str, str]]:
         facts = {
             f"rows of the {step}": entry.get("n"),
             f"of these {printable(report.evaluation.classes[1])}": entry.get("positives"),
+            "their labels, column": entry.get("label_column"),
             "left out, unlabelled": entry.get("unlabelled_left_out") or None,
             "fingerprint": entry.get("data_fingerprint"),
         }
@@ -118,6 +119,7 @@ def _rows(report: Report, head: LinearHead | None) -> Iterator[tuple[str, str]]:
     counts = report.evaluation.counts
     yield "rows judged", count(counts.n)
     yield f"of these {printable(report.evaluation.classes[1])}", count(counts.positives)
+    yield from _known({"their labels, column": report.provenance.get("label_column")})
     left_out = report.provenance.get("unlabelled_rows_left_out")
     if isinstance(left_out, int):
         yield "left out, unlabelled", count(left_out)
@@ -222,10 +224,21 @@ def _calibrations(head: LinearHead | None) -> list[Mapping[str, object]]:
     return [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
 
 
-def _scaling(entry: Mapping[str, object]) -> dict[str, object]:
-    if entry.get("method") == "temperature":
-        return {"temperature": entry.get("temperature")}
-    return {"": entry.get("method"), "slope": entry.get("slope"), "intercept": entry.get("intercept")}
+def _scaling(entry: Mapping[str, object]) -> Iterator[str]:
+    """Yield each parameter with its interval, as far as they are recorded."""
+    names = ("temperature",) if entry.get("method") == "temperature" else ("method", "slope", "intercept")
+    for name, value in _known({name: entry.get(name) for name in names}):
+        yield f"{value if name == 'method' else f'{name} {value}'}{_bounds(_mapping(entry.get(f'{name}_interval')))}"
+
+
+def _bounds(interval: Mapping[str, object]) -> str:
+    """Return a recorded interval with a space before it; empty where none is. A bound of null is none."""
+    lower, upper = interval.get("lower"), interval.get("upper", "")
+    if upper is None:
+        upper = math.inf
+    if not isinstance(lower, float) or not isinstance(upper, float):
+        return ""
+    return f" [{number(lower)}, {number(upper)}]"
 
 
 def _mapping(entry: object) -> Mapping[str, object]:

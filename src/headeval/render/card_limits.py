@@ -7,12 +7,14 @@ from headeval.evaluation import METRICS, Evaluation
 from headeval.head import LinearHead
 from headeval.metric import Metric
 from headeval.printable import printable
+from headeval.render.left_out import LIKE_THEM, much_left_out, part_of
 from headeval.render.numbers import count, exact, interval_text, metric_value, number
 from headeval.render.sections import in_sentence
 from headeval.report import Report, Slice
 
 FEW = 100  # of a class: the 95 % interval of a rate of 0.9 is then at least 0.1 wide
 MOST_NAMED = 6
+_MOST_ROWS = 10**15  # a head file can hold anything
 WORSE_WHEN = {"auc": "lower", "recall": "lower", "fpr": "higher"}  # what slices are compared by
 
 Rule = Callable[[Report, LinearHead | None], str | None]
@@ -86,6 +88,23 @@ def too_high_or_low(report: Report, _head: LinearHead | None) -> str | None:
     said = "high" if intercept.interval.upper < 0 else "low"
     shown = _with_interval(intercept)
     return f"The stated probabilities are too {said} on the whole: calibration intercept {shown}, where 0 is right."
+
+
+def many_unlabelled(report: Report, head: LinearHead | None) -> str | None:
+    """Rows left out for want of a label that the others need not be like."""
+    parts = {
+        "rows to judge": (report.provenance.get("unlabelled_rows_left_out"), report.evaluation.counts.n),
+        "rows of the fit": tuple(recorded(head, "fit").get(key) for key in ("unlabelled_left_out", "n")),
+    }
+    found = [
+        part_of(left_out, left_out + n, what)
+        for what, (left_out, n) in parts.items()
+        if type(left_out) is int and type(n) is int and 0 <= n < _MOST_ROWS
+        if 0 <= left_out < _MOST_ROWS and much_left_out(left_out, left_out + n)
+    ]
+    if not found:
+        return None
+    return f"{' and '.join(found)} have no label and were left out: {LIKE_THEM}."
 
 
 def slices_below(report: Report, _head: LinearHead | None) -> str | None:
@@ -186,6 +205,7 @@ RULES: tuple[Rule, ...] = (
     uncalibrated,
     extreme_or_timid,
     too_high_or_low,
+    many_unlabelled,
     slices_below,
     slices_too_small,
     another_prevalence,

@@ -1,9 +1,11 @@
 """What a head says its threshold keeps, beside what these rows say: as a section and as JSON."""
 
+import dataclasses
 from typing import Any
 
+from headeval.certifying.certifiable import CERTIFIABLE
 from headeval.certifying.claim_record import interval_document
-from headeval.certifying.claims import ClaimCheck, ClaimVerdict, RequirementCheck
+from headeval.certifying.claims import ClaimCheck, ClaimVerdict, RequirementCheck, RowsApart, about_benign_rows
 from headeval.printable import printable
 from headeval.render.numbers import NOTHING, count, exact, interval_text, number, percent, share
 from headeval.render.sections import Column, Grid, Section, Tone
@@ -21,16 +23,9 @@ def claim_section(check: ClaimCheck) -> Section:
     claim = check.claim
     headings = ("requirement", "certified on", "here", "exact interval", "verdict")
     columns = tuple(Column(heading, numeric=heading in {"here", "exact interval"}) for heading in headings)
-    rows = tuple(_row(part) for part in check.checks)
+    rows = tuple(_row(part, weighted=check.weighted) for part in check.checks)
     tones = tuple(_TONES[part.verdict][1] for part in check.checks)
     grids = (Grid("what the head says its threshold keeps", columns, rows, tones=tones),) if rows else ()
-    if check.void:
-        lead = f"void: {check.void}"
-    elif check.same_rows:
-        lead = check.same_rows
-    else:
-        confident = f"was certified with {percent(claim.confidence)} confidence"
-        lead = f"threshold {exact(claim.threshold)} {confident} on other rows; these rows judge it by themselves"
     reasons = dict.fromkeys(
         f"{part.claimed.requirement}: {part.reason}"
         for part in check.checks
@@ -39,7 +34,18 @@ def claim_section(check: ClaimCheck) -> Section:
     footnotes = [printable(reason) for reason in reasons]
     if claim.goal:
         footnotes.append(f"chosen by headeval {printable(claim.headeval_version)}: {printable(claim.goal)}")
-    return Section("What the threshold keeps", grids, lead=printable(lead), footnotes=tuple(footnotes))
+    return Section("What the threshold keeps", grids, lead=printable(_lead(check)), footnotes=tuple(footnotes))
+
+
+def claim_notes(check: ClaimCheck | None) -> tuple[str, ...]:
+    """Return what a reader must not miss: each promise that the rows break."""
+    checks = () if check is None else check.checks
+    return tuple(
+        f"the threshold's promise {part.claimed.requirement} is BROKEN on these rows: {number(part.value)}, "
+        f"{interval_text(part.interval)}"
+        for part in checks
+        if part.verdict is ClaimVerdict.BROKEN and part.value is not None and part.interval is not None
+    )
 
 
 def claim_document(check: ClaimCheck) -> dict[str, Any]:
@@ -52,15 +58,42 @@ def claim_document(check: ClaimCheck) -> dict[str, Any]:
         "goal": claim.goal,
         "void": check.void or None,
         "same_rows": check.same_rows or None,
+        "rows": dataclasses.asdict(check.apart),
         "requirements": [_requirement(part) for part in check.checks],
     }
 
 
-def _row(part: RequirementCheck) -> tuple[str, ...]:
+def _lead(check: ClaimCheck) -> str:
+    claim = check.claim
+    if check.void or check.same_rows:
+        return f"void: {check.void}" if check.void else check.same_rows
+    certified = f"threshold {exact(claim.threshold)} was certified with {percent(claim.confidence)} confidence"
+    if all(map(about_benign_rows, claim.requirements)):
+        return f"{certified} for unlabelled benign traffic, and labelled rows are no test of that"
+    return f"{certified}{_tested_on(check.apart)}"
+
+
+def _tested_on(apart: RowsApart) -> str:
+    """Say on which rows a claim is tested, and how far the head can tell that they are others."""
+    n, left = count(apart.n), count(apart.tested)
+    if not apart.checked:
+        return "; whether it was chosen on some of these rows, the head cannot tell"
+    if apart.unrecognised:
+        more = f"about {count(apart.unrecognised)} more cannot be recognised, and flatter it"
+        return f"; tested on the {left} of {n} rows that are not recognised as ones that it was chosen on: {more}"
+    far = "" if apart.checked == apart.n else f", as far as the head can tell, by {count(apart.checked)} of them"
+    if apart.recognised:
+        return f"; tested on the {left} of {n} rows that it was not chosen on{far}"
+    return f" on other rows{far}; these rows judge it by themselves"
+
+
+def _row(part: RequirementCheck, *, weighted: bool) -> tuple[str, ...]:
     wanted, claimed = part.claimed.requirement, part.claimed
     asked = f"{wanted.name} {wanted.comparison} {exact(wanted.bound)}"
     certified = f"{share(claimed.errors, claimed.n)} errors, {count(claimed.errors_allowed)} allowed"
-    here = NOTHING if part.value is None else f"{number(part.value)} ({share(round(part.value * part.n), part.n)})"
+    hits = part.errors if CERTIFIABLE[wanted.metric][0] == "<" else part.n - part.errors
+    behind = "" if weighted else f" ({share(hits, part.n)})"
+    here = NOTHING if part.value is None else f"{number(part.value)}{behind}"
     interval = NOTHING if part.interval is None else interval_text(part.interval)
     return (asked, certified, here, interval, _TONES[part.verdict][0])
 

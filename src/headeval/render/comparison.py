@@ -45,10 +45,12 @@ def comparison_section(comparison: Comparison, new: Evaluation) -> Section:
 def _footnotes(comparison: Comparison, new: Evaluation) -> tuple[str, ...]:
     notes = ["McNemar's test is left out: it needs independent rows of equal weight"]
     if comparison.mcnemar_p is not None:
-        notes = [f"McNemar, exact: {_p(comparison.mcnemar_p)} that neither decides more rows rightly"]
+        notes = [
+            f"decisions, McNemar's exact test: {_p(comparison.mcnemar_p)}, how often chance alone parts them as far"
+        ]
     auc = comparison.differences.get("auc")
     if auc is not None and auc.p_value is not None:
-        notes.append(f"AUC, paired DeLong: {_p(auc.p_value)} that neither ranks better")
+        notes.append(f"AUC, paired DeLong: {_p(auc.p_value)}, how often chance alone parts them as far")
     if new.threshold != comparison.baseline.threshold:
         notes.append(f"thresholds: baseline {exact(comparison.baseline.threshold)}, new {exact(new.threshold)}")
     methods = {part.interval.method for part in comparison.differences.values() if part.interval is not None}

@@ -27,7 +27,8 @@ def drift_section(drift: Drift) -> Section:
     grids = [Grid("differences from the reference", columns, tuple(rows))]
     footnotes = [
         "KS gap: the largest distance of the two cumulative distributions of scores, from 0 to 1",
-        "PSI: sum over bins of (here - there) log(here / there); p95: exceeded in 1 of 20 comparisons without drift",
+        "PSI: sum over bins of (here - there) log(here / there), each bin with half a row more",
+        "p95: exceeded in 1 of 20 comparisons without drift",
         "p: how often chance alone gives such a size; on many rows it is small for trifles as well",
     ]
     if drift.mean_shift is not None:

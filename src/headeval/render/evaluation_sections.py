@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from headeval.core.calibration import Convention, ReliabilityTable
 from headeval.core.calibration_evidence import CalibrationNoise
 from headeval.core.intervals import Interval
-from headeval.core.traffic import Projected, Traffic
 from headeval.evaluation import METRICS, Evaluation
 from headeval.metric import Metric, MetricInfo
 from headeval.printable import printable
@@ -19,11 +18,11 @@ from headeval.render.numbers import (
     level,
     metric_value,
     number,
-    percent,
     share,
     signed,
 )
 from headeval.render.sections import Bar, Column, Grid, Section, in_sentence
+from headeval.render.traffic import traffic_section
 
 
 def evaluation_sections(evaluation: Evaluation) -> tuple[Section, ...]:
@@ -60,25 +59,6 @@ def reliability_section(evaluation: Evaluation, title: str = "Reliability") -> S
 def chance(noise: CalibrationNoise) -> str:
     """Return the ECE that chance alone shows, on average and at its 95th percentile; simulated, so two decimals."""
     return f"{number(noise.mean, 2)}, up to {number(noise.quantile_95, 2)}"
-
-
-def traffic_section(traffic: Traffic, confidence: float | None) -> Section:
-    """Return what the rates mean in traffic with another share of positives."""
-    rows = [
-        ("alerts", traffic.alerts, "flagged a day"),
-        ("true alerts", traffic.true_alerts, "positives among them"),
-        ("false alerts", traffic.false_alerts, "negatives among them"),
-        ("misses", traffic.misses, "positives a day that pass"),
-    ]
-    shown = [(name, *_projected(what, rounded=True), meaning) for name, what, meaning in rows if what.value is not None]
-    shown.append(("precision", *_projected(traffic.precision), "of the flagged, truly positive"))
-    size = "" if traffic.per_day is None else f" and {count(traffic.per_day)} rows a day"
-    return Section(
-        "Traffic",
-        (_measures("traffic", [row if confidence is not None else (*row[:2], row[3]) for row in shown], confidence),),
-        lead=f"expected at a prevalence of {percent(traffic.prevalence)}{size}",
-        footnotes=("from recall and FPR above: it holds only where each class looks as it does in these rows",),
-    )
 
 
 def convention_bins(table: ReliabilityTable) -> str:
@@ -243,19 +223,6 @@ def _rate_methods(evaluation: Evaluation) -> tuple[str, ...]:
     return (f"intervals: {shown.method}; requirements on bounds are held against the exact ones, Clopper-Pearson",)
 
 
-def _projected(what: Projected, *, rounded: bool = False) -> tuple[str, str]:
-    if what.value is None:
-        return (NOTHING, "")
-    show = _amount if rounded else number
-    bounds = what.interval
-    return (show(what.value), "" if bounds is None else f"[{show(bounds.lower)}, {show(bounds.upper)}]")
-
-
-def _amount(value: float) -> str:
-    """Return an expected number of rows, without decimals unless it is small."""
-    return number(value, 1) if value < 10 else count(round(value))
-
-
 def _reliability_rows(evaluation: Evaluation) -> Iterator[tuple[tuple[str, ...], Bar | None]]:
     table = evaluation.reliability
     bounds = edges([*table.lower.tolist(), float(table.upper[-1])])
@@ -277,7 +244,14 @@ def _reliability_rows(evaluation: Evaluation) -> Iterator[tuple[tuple[str, ...],
 
 
 def _short_interval(interval: Interval | None) -> str:
-    return NOTHING if interval is None else f"[{number(interval.lower, 2)}, {number(interval.upper, 2)}]"
+    """Return an interval in few digits, but never one that looks as if it had no width."""
+    if interval is None:
+        return NOTHING
+    for digits in range(2, 12):
+        lower, upper = number(interval.lower, digits), number(interval.upper, digits)
+        if lower != upper:
+            break
+    return f"[{lower}, {upper}]"
 
 
 def _interval(bounds: list[str], lower: int, upper: int) -> str:

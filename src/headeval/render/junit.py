@@ -117,7 +117,7 @@ def _properties(report: Report) -> Iterator[tuple[str, str]]:
         elif info.scale == "count":
             yield info.name, str(int(metric.value))
         else:
-            yield from _precise(info.name, metric.value, metric.bounds)
+            yield from _precise(info.name, metric.value, metric.gate_interval)
     if report.comparison:
         yield "baseline", printable(report.comparison.name)
         for name, difference in report.comparison.differences.items():
@@ -129,3 +129,4 @@ def _precise(name: str, value: float, interval: Interval | None) -> Iterator[tup
     if interval:
         yield f"{name}.lower", repr(float(interval.lower))
         yield f"{name}.upper", repr(float(interval.upper))
+        yield f"{name}.interval", interval.method

@@ -15,7 +15,7 @@ from headeval.report import Report
 from headeval.sweep import Sweep
 
 MOVING = ("Decisions", "Traffic")
-_SPOKEN = ("recall", "fpr", "precision")
+_SPOKEN = ("recall", "fpr")
 # A separator and a sign for an empty text, neither of which occurs in the texts; `printable` leaves no private-use
 # character in any text, so that the last two are always free.
 _SIGNS = ("|", "~", ";", "\ue000", "\ue001")

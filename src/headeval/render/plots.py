@@ -33,6 +33,11 @@ _SETTINGS = {
 _METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "png": {}}
 
 
+def plot_names() -> tuple[str, ...]:
+    """Return the names of all files that `plots` can yield."""
+    return tuple(f"{name}.{form}" for name in ("roc", "pr", "reliability", "histogram") for form in FORMATS)
+
+
 def plots(report: Report) -> Iterator[tuple[str, bytes]]:
     """Yield each chart as a file name and its bytes, as SVG and as PNG; without curves there is none.
 

@@ -52,27 +52,27 @@ def verdict_line(verdicts: Sequence[Verdict]) -> str:
 
 def _all_rows(decisions: tuple[Decision, ...]) -> Grid:
     bounded = any(decision.requirement.part != "value" for decision in decisions)
-    columns = [Column("requirement"), Column("value" if bounded else "measured", numeric=True)]
+    columns = [Column("requirement"), Column("verdict"), Column("value" if bounded else "measured", numeric=True)]
     if bounded:
         columns.append(Column("of", numeric=True))
     rows = []
     for decision in decisions:
         of = (_of(decision),) if bounded else ()
-        rows.append((_asked(decision), _value(decision), *of, _VERDICTS[decision.verdict][0]))
+        rows.append((_asked(decision), _VERDICTS[decision.verdict][0], _value(decision), *of))
     tones = tuple(_VERDICTS[decision.verdict][1] for decision in decisions)
-    return Grid("requirements", (*columns, Column("verdict")), tuple(rows), tones=tones)
+    return Grid("requirements", tuple(columns), tuple(rows), tones=tones)
 
 
 def _each_slice(each: tuple[EachDecision, ...]) -> Grid:
     headings = ("slices judged", "failing", "skipped")
-    columns = (Column("every slice"), *(Column(heading, numeric=True) for heading in headings), Column("verdict"))
+    columns = (Column("every slice"), Column("verdict"), *(Column(heading, numeric=True) for heading in headings))
     rows = tuple(
         (
             _asked(decision),
+            _VERDICTS[decision.verdict][0],
             count(decision.judged),
             count(len(decision.failing)),
             count(len(decision.skipped)),
-            _VERDICTS[decision.verdict][0],
         )
         for decision in each
     )
@@ -109,11 +109,17 @@ def _reasons(decisions: tuple[Decision, ...]) -> tuple[str, ...]:
 def _failing(each: tuple[EachDecision, ...]) -> tuple[str, ...]:
     notes = []
     for decision in each:
-        worst = decision.failing[:MOST_NAMED]
-        names = ", ".join(f"{printable(column)}={printable(value)} {_value(part)}" for column, value, part in worst)
-        more = len(decision.failing) - len(worst)
-        if names:
-            notes.append(f"{_asked(decision)} fails in {names}{f' and {more} more' if more else ''}")
+        for verdict, words in ((Verdict.NOT_MET, "is not met in"), (Verdict.UNDECIDED, "is undecided in")):
+            parts = [part for part in decision.failing if part[2].verdict is verdict]
+            names = [f"{printable(column)}={printable(value)} {_value(part)}" for column, value, part in parts]
+            if len(names) > MOST_NAMED:
+                names[MOST_NAMED:] = [f"{len(names) - MOST_NAMED} more"]
+            if names:
+                notes.append(f"{_asked(decision)} {words} {', '.join(names)}")
+        reasons = Counter(reason for _, _, reason in decision.skipped)
+        if reasons:
+            skipped = ", ".join(f"{count(slices)}: {printable(reason)}" for reason, slices in reasons.items())
+            notes.append(f"{_asked(decision)}, slices skipped: {skipped}")
         if decision.reason:
             notes.append(f"{_asked(decision)}: {printable(decision.reason)}")
     return tuple(notes)

@@ -84,7 +84,15 @@ def _prevalence(part: Slice) -> tuple[str]:
 
 
 def _cells(part: Slice, names: dict[str, str]) -> tuple[str, ...]:
-    return tuple(_with_interval(getattr(part.evaluation, name)) for name in names)
+    return tuple(_with_interval(_metric(part, name)) for name in names)
+
+
+def _metric(part: Slice, name: str) -> Metric:
+    counts = part.evaluation.counts
+    if name == "ece_positive_class" and not (counts.positives and counts.negatives):
+        return Metric(None, "of one class alone it only says how far p is from that class")
+    metric: Metric = getattr(part.evaluation, name)
+    return metric
 
 
 def _with_interval(metric: Metric) -> str:
@@ -113,15 +121,25 @@ def _foot(parts: list[Slice], whole: Evaluation) -> tuple[str, ...]:
     missing: dict[str, dict[str, None]] = {}
     for part in parts:
         for name, title in _TITLES.items():
-            metric = getattr(part.evaluation, name)
+            metric = _metric(part, name)
             if metric.value is None:
                 missing.setdefault(metric.reason, {})[title] = None
     notes = [f"{NOTHING} undefined ({', '.join(names)}): {reason}" for reason, names in missing.items()]
-    if any(part.below for part in parts):
-        notes.append("! the whole interval of the slice lies on the bad side of all rows' value")
+    if whole.confidence is not None and any(part.below for part in parts):
+        notes.append(
+            f"! the whole interval of the slice lies on the bad side of all rows' value; {_by_chance(parts, whole)}"
+        )
     if any(part.small for part in parts):
         notes.append(f"* few rows: fewer than {FEW_ROWS}, or 1 to {FEW_OF_A_CLASS - 1} of a class; sorted last")
     sure = "" if whole.confidence is None else f"{percent(whole.confidence)} intervals in brackets; "
     legend = f"{sure}prev.: prevalence; AP: average precision; ECE pos.: positive-class ECE, on few rows mostly chance"
-    many = "with many slices some fall below by chance" if len(parts) >= 10 else ""
-    return tuple(note for note in (legend, many, *notes) if note)
+    return (legend, *notes)
+
+
+def _by_chance(parts: list[Slice], whole: Evaluation) -> str:
+    """Return how many of such marks chance alone would make, were all slices like the whole."""
+    held = sum(
+        getattr(part.evaluation, name).interval is not None for part in parts for name in ("auc", "recall", "fpr")
+    )
+    expected = held * (1 - (whole.confidence or 0.0)) / 2
+    return f"by chance about {number(expected, 1)} of {count(held)} intervals would"

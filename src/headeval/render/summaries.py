@@ -1,5 +1,6 @@
 """A fit or a calibration laid out as a sheet."""
 
+from headeval.core.intervals import Interval
 from headeval.core.newton import LogisticFit
 from headeval.core.scaling import Scaling
 from headeval.drift import Leakage
@@ -7,7 +8,7 @@ from headeval.evaluation import Evaluation
 from headeval.printable import printable
 from headeval.render.drift import leakage_section
 from headeval.render.evaluation_sections import chance, evaluation_sections, reliability_section
-from headeval.render.numbers import count, exact, metric_value, number, scientific
+from headeval.render.numbers import count, exact, interval_text, metric_value, number, scientific
 from headeval.render.sections import Column, Grid, Section
 from headeval.render.sheet import Sheet, evaluation_notes, judged_lines, provenance_lines, rows_line
 from headeval.report import CalibrationSummary, FitSummary
@@ -16,6 +17,8 @@ IN_SAMPLE = (
     "in-sample for the calibration: before and after are both on the rows it was fitted on, "
     "so judge it with `headeval report` on other rows"
 )
+
+_NOTHING = "there is nothing to correct"
 
 
 def fit_sheet(summary: FitSummary) -> Sheet:
@@ -84,15 +87,34 @@ def scaling_story(scaling: Scaling) -> str:
 
     Examples
     --------
-    >>> scaling_story(Scaling("temperature", 0.5, 0.0, 0.4, 0.3))
-    'temperature T = 2.0000: the logits were overconfident'
+    >>> scaling_story(Scaling("temperature", 0.5, 0.0, 0.4, 0.3, Interval(0.4, 0.625, 0.95, "Wald")))
+    'temperature T = 2.0000 [1.6000, 2.5000]: the logits were overconfident'
     """
+    said = _correction(scaling)
     if scaling.method == "temperature":
-        if abs(scaling.temperature - 1) < 5e-5:  # what four decimals cannot tell from 1
-            return "temperature T = 1.0000: there is nothing to correct"
-        confidence = "overconfident" if scaling.temperature > 1 else "underconfident"
-        return f"temperature T = {number(scaling.temperature)}: the logits were {confidence}"
-    return f"platt: slope {number(scaling.slope)}, intercept {number(scaling.intercept)}"
+        temperature = 1.0 if said == _NOTHING else scaling.temperature
+        return f"temperature T = {_with_interval(temperature, scaling.temperature_interval)}: {said}"
+    slope = _with_interval(scaling.slope, scaling.slope_interval)
+    intercept = _with_interval(scaling.intercept, scaling.intercept_interval)
+    return f"platt: slope {slope}, intercept {intercept}" + (f": {said}" if said else "")
+
+
+def _correction(scaling: Scaling) -> str:
+    """What the map corrects, as far as the rows tell; of Platt's, whose scores may be no logits, only what is sure."""
+    if scaling.method == "temperature" and abs(scaling.temperature - 1) < 5e-5:  # what four decimals cannot tell from 1
+        return _NOTHING
+    if scaling.as_they_are:
+        return "the logits fit as they are, as far as these rows tell"
+    if scaling.method == "temperature":
+        return f"the logits were {'overconfident' if scaling.slope < 1 else 'underconfident'}"
+    interval = scaling.slope_interval
+    if interval is None or interval.lower <= 1 <= interval.upper:
+        return ""
+    return f"the logits were {'overconfident' if scaling.slope < 1 else 'underconfident'}"
+
+
+def _with_interval(value: float, interval: Interval | None) -> str:
+    return number(value) + (f" {interval_text(interval)}" if interval else "")
 
 
 def threshold_story(summary: CalibrationSummary) -> str:

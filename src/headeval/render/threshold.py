@@ -6,7 +6,9 @@ from typing import Any
 
 from headeval._version import __version__
 from headeval.certifying.choice import Certification
-from headeval.certifying.summary import Plan, ThresholdSummary
+from headeval.certifying.summary import BenignCounts, Plan, ThresholdSummary
+from headeval.core.certify import PRECISION_STARTS
+from headeval.core.intervals import Interval, clopper_pearson
 from headeval.core.rows_needed import ERRORS_PLANNED
 from headeval.core.thresholds import ConfusionCounts
 from headeval.metric import Metric
@@ -58,14 +60,26 @@ def threshold_document(summary: ThresholdSummary) -> dict[str, Any]:
         "how": summary.how,
         "classes": list(summary.classes),
         "threshold_before": summary.before_threshold,
-        **{key: value for key, value in summary.claim.document().items() if key not in _NOT_SHOWN},
+        **_without_digests(summary.claim.document()),
         "before": (
             None if summary.before is None else _outcomes(summary.before, rates(summary.before, confidence=confidence))
         ),
         "after": None if summary.after is None else _outcomes(summary.after, _rates_after(summary, summary.after)),
-        "benign_rows": None if summary.benign is None else dataclasses.asdict(summary.benign),
+        "benign_rows": (
+            None
+            if summary.benign is None
+            else dataclasses.asdict(summary.benign)
+            | {"interval": dataclasses.asdict(_benign_interval(summary, summary.benign))}
+        ),
         "notes": list(summary.notes),
     }
+
+
+def _without_digests(claim: dict[str, Any]) -> dict[str, Any]:
+    shown = {key: value for key, value in claim.items() if key not in _NOT_SHOWN}
+    if claim["benign"] is not None:
+        shown["benign"] = {key: value for key, value in claim["benign"].items() if key not in _NOT_SHOWN}
+    return shown
 
 
 def plan_sheet(plan: Plan) -> Sheet:
@@ -76,7 +90,7 @@ def plan_sheet(plan: Plan) -> Sheet:
     lead = f"fewest rows by the errors among them, at {percent(plan.confidence)} confidence"
     footnotes = [
         "an error is a flagged negative for fpr and specificity, a missed positive for recall",
-        "of scores without ties one more may be flagged: the row at the threshold itself does not count",
+        "with some rows more than these one more may be flagged, where it stands alone at the threshold",
     ]
     if plan.shared > 1:
         footnotes.append(f"the confidence is that of all {plan.shared} requirements together, shared equally")
@@ -126,8 +140,17 @@ def _requirements(summary: ThresholdSummary) -> Section:
     columns = tuple(Column(heading, numeric=index > 0) for index, heading in enumerate(headings))
     rows = tuple(_requirement(part) for part in summary.requirements)
     rules = dict.fromkeys(f"{part.requirement.metric}: {part.rule}" for part in summary.requirements)
+    confidence, together = summary.claim.confidence, len(summary.requirements)
     bound = "exact bound: one-sided, of the rate behind these rows: what is certified"
-    interval = f"exact interval: Clopper-Pearson, two-sided at {percent(summary.claim.confidence)}"
+    if together > 1:
+        each = percent(1 - (1 - confidence) / together)
+        bound += f", each at {each}, its share of the {percent(confidence)} for all {together} together"
+    if any(part.requirement.metric == "precision" for part in summary.requirements):
+        bound += f"; that of precision is shared by {len(PRECISION_STARTS)} walks in turn"
+    interval = (
+        f"exact interval: Clopper-Pearson, two-sided at {percent(confidence)}: it can reach beyond what is required, "
+        "as the certificate is one-sided"
+    )
     return Section(
         "Requirements", (Grid("requirements", columns, rows),), footnotes=(bound, interval, *map(printable, rules))
     )
@@ -165,8 +188,15 @@ def _decisions(summary: ThresholdSummary) -> Section:
         footnotes.append(_changes(summary.classes, summary.before, summary.after))
     if summary.benign is not None:
         benign = summary.benign
-        rows.append(("benign traffic flagged", share(benign.before, benign.n), share(benign.after, benign.n), NOTHING))
+        flagged = share(benign.before, benign.n), share(benign.after, benign.n)
+        rows.append(("benign traffic flagged", *flagged, interval_text(_benign_interval(summary, benign))))
     return Section("Before and after", (Grid("before and after", columns, tuple(rows)),), footnotes=tuple(footnotes))
+
+
+def _benign_interval(summary: ThresholdSummary, benign: BenignCounts) -> Interval:
+    """Return the exact interval of the share that is flagged, that of its requirement where there is one."""
+    required = [part.interval for part in summary.requirements if part.requirement.metric == "flag_rate"]
+    return required[0] if required else clopper_pearson(benign.after, benign.n, confidence=summary.claim.confidence)
 
 
 def _rates_after(summary: ThresholdSummary, after: ConfusionCounts) -> dict[str, Metric]:
