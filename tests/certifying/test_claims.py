@@ -213,6 +213,17 @@ def test_benign_rows_that_it_was_chosen_on_are_left_out_too() -> None:
     assert checked(counts, of=alone).apart.checked == 100  # no labelled row is needed to tell of the benign ones
 
 
+def test_rows_that_one_list_recognises_are_not_estimated_once_more_for_the_other() -> None:
+    """400 labelled rows of the choice are all known; the sample of the benign ones can tell of a tenth of the rows."""
+    drawn = np.random.default_rng(4).integers(2**63, size=11_000, dtype=np.uint64)
+    labelled, others, traffic = drawn[:400], drawn[400:1000], drawn[1000:]
+    of = replace(claim(FPR), rows={"n": 400, **kept_digests(labelled)}, benign={"n": 10_000, **kept_digests(traffic)})
+    apart = checked(ConfusionCounts(50, 10, 50, 890), of=of, digests=np.concatenate([labelled, others])).apart
+    assert apart.recognised == 400
+    assert apart.checked < 200
+    assert apart.unrecognised < 150  # by the share among those checked, three standard deviations
+
+
 def test_a_promise_about_benign_traffic_alone_is_judged_by_no_labelled_row() -> None:
     rate = replace(FPR, requirement=Requirement("flag_rate", "<=", 0.001))
     lead = claim_section(checked(ConfusionCounts(5, 1, 5, 89), rate)).lead

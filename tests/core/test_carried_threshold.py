@@ -46,14 +46,23 @@ def test_the_carried_threshold_is_the_image_of_the_old_one() -> None:
     assert moved == pytest.approx(float(expected), rel=1e-14)
 
 
-def test_temperature_leaves_a_half_a_half_and_nothing_and_everything_stay() -> None:
+def test_temperature_leaves_a_half_a_half_and_everything_stays_flagged() -> None:
     scaling = Scaling("temperature", 0.37, 0.0, 0.5, 0.4)
     rows = np.array([0.2, 0.8])
     after = sigmoid(scaling.apply(np.log(rows / (1 - rows))))
     assert scaling.carry_threshold(0.5, rows, after) == 0.5
     platt = Scaling("platt", 0.37, 2.0, 0.5, 0.4)
-    assert [platt.carry_threshold(t, rows, after) for t in (0.0, 1.0)] == [0.0, 1.0]
-    assert platt.carry_threshold(1.0, [0.4, 1.0], [0.5, 0.9]) == 1.0  # a saturated row, told from 1 afterwards
+    assert platt.carry_threshold(0.0, rows, after) == 0.0
+
+
+def test_at_a_threshold_of_1_the_rows_whose_probability_rounds_to_it_stay_flagged() -> None:
+    scaling = Scaling("temperature", 0.05, 0.0, 0.5, 0.4)
+    logits = np.array([-3.0, 30.0, 36.5, 38.0, 45.0])
+    before, after = sigmoid(logits), sigmoid(scaling.apply(logits))
+    assert (before >= 1).tolist() == [False, False, False, True, True]
+    carried = scaling.carry_threshold(1.0, before, after)
+    assert carried < 0.9
+    assert (after >= carried).tolist() == [False, False, False, True, True]
 
 
 def test_the_threshold_moves_into_the_gap_that_rounding_has_left() -> None:

@@ -21,6 +21,7 @@ Method = Literal["temperature", "platt"]
 TEMPERATURE_BOUNDS = (0.01, 100.0)
 
 _TOLERANCE = 1e-12
+_ROUNDS_TO_ONE = 54 * float(np.log(2.0))  # from this logit on p is 1 in floats
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -73,8 +74,8 @@ class Scaling:
         """Return the threshold that decides calibrated probabilities as `threshold` decided those before.
 
         That is σ(slope·logit(t) + intercept), moved by the rounding error that would change the decision of one of
-        these rows; 0 and 1 stay what they are. Where rounding has made equal what a threshold must tell apart, rows
-        that were flagged stay flagged.
+        these rows; 0 stays 0, and at 1 the rows are flagged whose probability rounds to it. Where rounding has made
+        equal what a threshold must tell apart, rows that were flagged stay flagged.
 
         Parameters
         ----------
@@ -96,9 +97,7 @@ class Scaling:
         was, now = checks.probabilities("before", before), checks.probabilities("after", after)
         if was.shape != now.shape:
             raise ValueError(f"before and after must have the same length, got {was.shape[0]} and {now.shape[0]}")
-        if t in {0.0, 1.0}:
-            return t
-        moved = float(sigmoid(self.apply(logit(t))))
+        moved = float(sigmoid(self.apply(_ROUNDS_TO_ONE if t == 1.0 else logit(t)))) if t else 0.0
         flagged = was >= t
         passed = float(now[~flagged].max(initial=-1.0))
         if moved <= passed:

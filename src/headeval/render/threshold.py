@@ -147,8 +147,9 @@ def _requirements(summary: ThresholdSummary) -> Section:
         bound += f", each at {each}, its share of the {percent(confidence)} for all {together} together"
     if any(part.requirement.metric == "precision" for part in summary.requirements):
         bound += f"; that of precision is shared by {len(PRECISION_STARTS)} walks in turn"
+    methods = " or ".join(dict.fromkeys(part.interval.method.removeprefix("exact, ") for part in summary.requirements))
     interval = (
-        f"exact interval: Clopper-Pearson, two-sided at {percent(confidence)}: it can reach beyond what is required, "
+        f"exact interval: {methods}, two-sided at {percent(confidence)}: it can reach beyond what is required, "
         "as the certificate is one-sided"
     )
     return Section(
