@@ -528,3 +528,51 @@ def test_json_is_strict_and_alone_on_stdout(headeval: Headeval, fitted: Path, he
     assert (document["format"], document["version"]) == ("headeval-threshold", 1)
     assert "row_digests" not in document
     assert document["requirements"][0]["metric"] == "fpr"
+
+
+@pytest.mark.parametrize("bound", ["fpr<=1e-300", "recall>=0.9999999999999", "precision>=0.9999999999999"])
+def test_bounds_that_take_more_rows_than_there_are_are_2(
+    headeval: Headeval, fitted: Path, held_out: Path, bound: str
+) -> None:
+    outcome = headeval("threshold", held_out, "--head", fitted, "--require", bound)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "more rows than anybody has" in outcome.err
+
+
+def test_only_the_ratio_of_the_costs_decides(headeval: Headeval, fitted: Path, held_out: Path, tmp_path: Path) -> None:
+    found = []
+    for scale in ("1e308", "1", "1e-300"):
+        costs = ("--cost-fp", scale, "--cost-fn", scale)
+        assert headeval("threshold", held_out, "--head", fitted, *costs, "--force").code == 0
+        found.append(read_head(tmp_path / OUT).threshold)
+    assert len(set(found)) == 1
+    assert 0 < found[0] < 1
+
+
+@pytest.mark.parametrize("goal", [("--maximise", "f1"), ("--cost-fp", 1, "--cost-fn", 1)])
+def test_a_goal_that_weighs_two_classes_needs_both(
+    headeval: Headeval, fitted: Path, held_out: Path, goal: tuple[object, ...]
+) -> None:
+    table = pq.read_table(held_out)
+    pq.write_table(table.filter(pa.compute.equal(table["label"], "safe")), "safe.parquet")
+    outcome = headeval("threshold", "safe.parquet", "--head", fitted, *goal)
+    assert outcome.code == 3
+    assert "rows of both classes are needed" in outcome.err
+
+
+def test_a_plan_takes_no_data(headeval: Headeval, fitted: Path, held_out: Path) -> None:
+    assert headeval("threshold", "--plan", "--require", "fpr<=0.01").code == 0
+    for other in ((held_out,), ("--head", fitted), ("--maximise", "f1"), ("--benign", held_out), ("-o", "x.json")):
+        outcome = headeval("threshold", "--plan", *other)
+        assert (outcome.code, outcome.out) == (2, ""), other
+
+
+def test_labels_of_another_column_than_the_fits_are_asked_about(
+    headeval: Headeval, fitted: Path, held_out: Path
+) -> None:
+    table = pq.read_table(held_out)
+    pq.write_table(table.rename_columns(["truth" if n == "label" else n for n in table.column_names]), "t.parquet")
+    outcome = headeval("threshold", "t.parquet", "--label", "truth", "--head", fitted, "--require", "fpr<=0.2")
+    assert outcome.code == 0, outcome.err
+    assert "'label'" in outcome.out
+    assert "'truth'" in outcome.out

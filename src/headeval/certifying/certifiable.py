@@ -10,6 +10,7 @@ from headeval.errors import UsageError
 from headeval.printable import quoted
 from headeval.requirement_parsing import Requirement, parse_requirement, synonym
 
+LEAST_RATE = 1e-10
 # metric -> the side it can be held to, and the rows it is about.
 CERTIFIABLE = {
     "fpr": ("<", "negatives"),
@@ -19,7 +20,6 @@ CERTIFIABLE = {
     "flag_rate": ("<", "benign rows"),
 }
 _NAME = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*([<>].*)", re.DOTALL)
-MAXIMISED = ("recall", "precision", "f1", "accuracy", "specificity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,18 @@ class Goal:
 
     Attributes
     ----------
-    maximise : one of `MAXIMISED`, or None where costs decide.
+    maximise : "recall", "specificity", "precision", "f1" or "accuracy"; None where costs decide.
     cost_fp, cost_fn : of a false positive and a miss, where costs decide.
     """
 
     maximise: str | None
     cost_fp: float = 0.0
     cost_fn: float = 0.0
+
+    @property
+    def needs_both_classes(self) -> bool:
+        """Whether it weighs flags of one class against those of the other; else it takes an end of what is certified."""
+        return self.maximise not in {"recall", "specificity"}
 
     def __str__(self) -> str:
         if self.maximise is None:
@@ -97,6 +102,10 @@ def _certifiable(text: str) -> Requirement:
     impossible, trivial = (0.0, 1.0) if side == "<" else (1.0, 0.0)
     if requirement.bound == trivial:
         raise UsageError(f"{shown} is always met")
+    if 0 < abs(requirement.bound - impossible) < LEAST_RATE:
+        raise UsageError(
+            f"{shown}: an error rate below {LEAST_RATE:g} takes more rows than anybody has: give a looser bound"
+        )
     if (requirement.bound - impossible) * (1 if side == "<" else -1) <= 0:
         raise UsageError(
             f"{shown}: no number of rows certifies a rate of {impossible:g} or beyond; a bound such as "

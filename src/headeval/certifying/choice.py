@@ -178,7 +178,8 @@ def _gain(sample: Sample, goal: Goal, thresholds: FloatArray) -> FloatArray:
             return np.asarray(2 * tp / np.maximum(tp + fp + p, 1), dtype=np.float64)
         case "accuracy":
             return np.asarray(tp + n - fp, dtype=np.float64)
-    return np.asarray(-(goal.cost_fp * fp + goal.cost_fn * (p - tp)), dtype=np.float64)
+    dearest = max(goal.cost_fp, goal.cost_fn)  # only their ratio decides, and sums of large costs would overflow
+    return np.asarray(-(goal.cost_fp / dearest * fp + goal.cost_fn / dearest * (p - tp)), dtype=np.float64)
 
 
 def short_number(low: float, high: float) -> float:

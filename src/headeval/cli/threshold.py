@@ -49,6 +49,8 @@ def threshold(
     json = output_format == "json"  # which promises not one escape code, a progress bar's included
     requirements = parse_certifiable(require or [], labelled=plan or bool(data), benign=plan or bool(benign))
     if plan:
+        if data or benign or head or output or maximise or cost_fp is not None or cost_fn is not None:
+            raise UsageError("--plan needs no data and no head: it takes --require and --confidence alone")
         _show_plan(requirements, confidence, json=json)
         return
     goal = chosen_goal(requirements, maximise, cost_fp, cost_fn, labelled=bool(data))
@@ -88,8 +90,11 @@ def _choose(
     from headeval.certifying.choice import allowed_thresholds, certifications, choose_threshold
     from headeval.certifying.infeasible import infeasible
     from headeval.certifying.summary import ThresholdSummary
+    from headeval.files.examples import require_both_classes
 
     rows.refuse_rows_that_flatter(requirements)
+    if rows.subject is not None and goal.needs_both_classes:
+        require_both_classes(rows.subject.examples, rows.subject.tables)
     sample, before = rows.sample, rows.head.threshold
     allowed = allowed_thresholds(sample, requirements, confidence=confidence)
     chosen = choose_threshold(sample, allowed, goal)

@@ -91,7 +91,8 @@ class ThresholdRows:
 
     def notes(self, requirements: Sequence[Requirement]) -> tuple[str, ...]:
         """Return what a reader must not miss."""
-        notes = [*self._rows_of_the_fit(), *self._copies()]
+        labels = () if self.subject is None else self.subject.label_notes
+        notes = [*self._rows_of_the_fit(), *self._copies(), *labels]
         if self.unread_labels is not None:
             column = quoted(self.unread_labels)
             notes.append(f"the benign files have a column {column}, which is not read: all their rows count as benign")
