@@ -38,7 +38,7 @@ class Goal:
 
     @property
     def needs_both_classes(self) -> bool:
-        """Whether it weighs flags of one class against those of the other; else it takes an end of what is certified."""
+        """Whether it weighs flags of one class against those of the other; else it takes an end of what is left."""
         return self.maximise not in {"recall", "specificity"}
 
     def __str__(self) -> str:
