@@ -217,10 +217,10 @@ def test_every_number_is_one_of_python(how: dict[str, Any]) -> None:
 
 
 def test_new_measures_of_ten_rows_by_hand() -> None:
-    """Best F1: at 0.7 three of four flagged are positive, 2·3/(2·3 + 1 + 1); at 0.45 four of six, 8/(8 + 2)."""
+    """Best F1: at 0.7 three of four flagged are positive, 2·3/(2·3 + 1 + 1); above 0.40 and up to 0.45 four of six, 8/(8 + 2)."""
     evaluation = evaluate(TEN_SCORES, TEN_LABELS, kind="prob", n_resamples=0)
     assert evaluation.flag_rate.value == 0.5
-    assert (evaluation.best_f1.value, evaluation.best_f1_threshold) == (pytest.approx(0.8), 0.45)
+    assert (evaluation.best_f1.value, evaluation.best_f1_threshold) == (pytest.approx(0.8), 0.43)
     assert evaluation.recall_at_1pct_fpr.value == 0.5  # two positives outscore every negative
     assert evaluation.recall_at_0_1pct_fpr.value == 0.5
     # The ROC corner at 1/6 has a recall of 3/4, that at 2/6 one of 1.

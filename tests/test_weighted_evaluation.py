@@ -205,5 +205,5 @@ def test_saturated_logits_have_one_best_threshold_with_and_without_weights() -> 
     z, y = [50.0, 60.0, 70.0, -1.0], [0, 1, 1, 0]
     plain, weighted = (evaluate(z, y, kind="logit", weights=w, n_resamples=0) for w in (None, np.ones(4)))
     assert plain.best_f1.value == weighted.best_f1.value == pytest.approx(0.8)
-    assert plain.best_f1_threshold == weighted.best_f1_threshold == 1.0
+    assert plain.best_f1_threshold == weighted.best_f1_threshold == 0.6  # a short number above σ(−1) = 0.27, up to 1
     assert math.isclose(weighted.auc.value or 0, 1.0)

@@ -13,7 +13,7 @@ from headeval.core.calibration import Binning, Convention, ReliabilityTable, rel
 from headeval.core.calibration_evidence import CalibrationNoise
 from headeval.core.intervals import Interval
 from headeval.core.operating_points import best_f1
-from headeval.core.thresholds import ConfusionCounts, confusion_counts
+from headeval.core.thresholds import ConfusionCounts, confusion_counts, short_number
 from headeval.core.traffic import Traffic
 from headeval.evidence import ECE_NAMES, Resampling, bin_intervals, cox_metrics, noises, prepared, with_intervals
 from headeval.measuring import calibration_metrics, ranking_metrics, recall_by_fpr
@@ -216,9 +216,7 @@ def _judge(rows: ScoredRows, tables: tuple[ReliabilityTable, ...], asked: _Asked
         brier_parts=brier_parts(rows.p, rows.y, tables[positive], weights=rows.weights),
         reliability_intervals=bin_intervals(rows, tables[positive], confidence=asked.confidence),
         recall_by_fpr=recall_by_fpr(rows, values["auc"]),
-        best_f1_threshold=(
-            None if values["best_f1"].value is None else best_f1(rows.p, rows.y, weights=rows.weights).threshold
-        ),
+        best_f1_threshold=_best_f1_threshold(rows, values["best_f1"]),
         confidence=asked.confidence,
         resampling=asked.resampling if asked.confidence is not None and asked.resampling.n_resamples else None,
         weighted=rows.weights is not None,
@@ -226,6 +224,14 @@ def _judge(rows: ScoredRows, tables: tuple[ReliabilityTable, ...], asked: _Asked
         notes=_notes(rows, counts, tables[positive], values["auc"]),
         **values,
     )
+
+
+def _best_f1_threshold(rows: ScoredRows, metric: Metric) -> float | None:
+    """Return a short number that reaches the best F1: the last digits of a score would say nothing."""
+    if metric.value is None:
+        return None
+    best = best_f1(rows.p, rows.y, weights=rows.weights)
+    return short_number(best.above, best.threshold)
 
 
 def _conventions(chosen: Convention) -> tuple[Convention, Convention]:

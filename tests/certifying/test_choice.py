@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 from headeval.certifying.certifiable import Goal, chosen_goal, parse_certifiable
-from headeval.certifying.choice import Sample, allowed_thresholds, choose_threshold, short_number
+from headeval.certifying.choice import Sample, allowed_thresholds, choose_threshold
 from headeval.core.stable import logit, sigmoid
+from headeval.core.thresholds import short_number
 
 DEPLOYMENTS = 1000
 APART = 2.0  # logits: negatives N(-2, 1), positives N(0, 1)

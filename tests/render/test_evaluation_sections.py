@@ -143,7 +143,7 @@ def test_the_methods_of_intervals_are_told(evaluation: Evaluation) -> None:
 
 def test_the_best_f1_says_where_it_is_and_that_it_flatters() -> None:
     evaluation = evaluate([0.9, 0.7, 0.6, 0.4], [1, 0, 1, 0], kind="prob", n_resamples=0)
-    assert measures(evaluation)["best F1"] == ("0.8000", "", "at 0.6, chosen on these very rows, so it flatters")
+    assert measures(evaluation)["best F1"] == ("0.8000", "", "at 0.5, chosen on these very rows, so it flatters")
 
 
 def test_calibration_errors_stand_beside_what_chance_would_show(evaluation: Evaluation) -> None:

@@ -18,7 +18,7 @@ from headeval.core.certify import (
 )
 from headeval.core.checks import FloatArray, IntArray
 from headeval.core.intervals import Interval, clopper_pearson, lower_bound, upper_bound
-from headeval.core.thresholds import ConfusionCounts
+from headeval.core.thresholds import ConfusionCounts, short_number
 from headeval.requirement_parsing import Requirement
 
 
@@ -180,23 +180,6 @@ def _gain(sample: Sample, goal: Goal, thresholds: FloatArray) -> FloatArray:
             return np.asarray(tp + n - fp, dtype=np.float64)
     dearest = max(goal.cost_fp, goal.cost_fn)  # only their ratio decides, and sums of large costs would overflow
     return np.asarray(-(goal.cost_fp / dearest * fp + goal.cost_fn / dearest * (p - tp)), dtype=np.float64)
-
-
-def short_number(low: float, high: float) -> float:
-    """Return the number with the fewest decimals in (low, high] near its middle; never below 0.
-
-    Examples
-    --------
-    >>> short_number(0.8311, 0.8334), short_number(0.5, 0.5000000000000001), short_number(-float("inf"), 0.0)
-    (0.832, 0.5000000000000001, 0.0)
-    """
-    low = max(low, 0.0)
-    middle = low + (high - low) / 2
-    for digits in range(1, 18):
-        value = round(middle, digits)
-        if low < value <= high:
-            return value
-    return high
 
 
 def certifications(

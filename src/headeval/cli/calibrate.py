@@ -152,8 +152,8 @@ def _summary(subject: "Subject", calibrated: "_Calibrated", data: list[str], tar
             "written_to": str(target),
         },
         scaling=calibrated.scaling,
-        before=subject.evaluate(),
-        after=evaluate(after, subject.labels, kind="logit", threshold=threshold, classes=classes),
+        before=subject.evaluate(n_resamples=0),  # of intervals only those of the bins are shown
+        after=evaluate(after, subject.labels, kind="logit", threshold=threshold, classes=classes, n_resamples=0),
         changes=changes,
         notes=(*subject.notes, *_few_rows(subject, calibrated.scaling), *_threshold_note(changes, threshold)),
     )

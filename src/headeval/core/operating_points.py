@@ -21,10 +21,12 @@ class BestF1:
     ----------
     f1 : in [0, 1].
     threshold : where it is reached, one of the scores; of several the highest.
+    above : the next lower score, or −∞: all thresholds above it, up to `threshold`, flag the same rows.
     """
 
     f1: float
     threshold: float
+    above: float
 
 
 def recall_at_fpr(scores: ArrayLike, labels: ArrayLike, *, max_fpr: float, weights: ArrayLike | None = None) -> float:
@@ -131,7 +133,7 @@ def best_f1(scores: ArrayLike, labels: ArrayLike, *, weights: ArrayLike | None =
     Examples
     --------
     >>> best_f1([0.9, 0.7, 0.6, 0.4], [1, 0, 1, 0])
-    BestF1(f1=0.8, threshold=0.6)
+    BestF1(f1=0.8, threshold=0.6, above=0.4)
     """
     ranked = _ranked(scores, labels, weights)
     if not ranked.true_positives[-1] > 0:
@@ -139,7 +141,8 @@ def best_f1(scores: ArrayLike, labels: ArrayLike, *, weights: ArrayLike | None =
     flagged = ranked.true_positives + ranked.false_positives
     f1 = 2 * ranked.true_positives / (flagged + ranked.true_positives[-1])
     best = int(np.argmax(f1))  # the first of several: the highest threshold
-    return BestF1(float(f1[best]), float(ranked.thresholds[best]))
+    thresholds = [*ranked.thresholds[best : best + 2].tolist(), -np.inf]
+    return BestF1(float(f1[best]), thresholds[0], thresholds[1])
 
 
 def _ranked(scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None) -> RankedCounts | RankedWeights:

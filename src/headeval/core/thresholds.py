@@ -175,5 +175,22 @@ def decision_changes(
     return DecisionChanges(int(np.count_nonzero(now & ~was)), int(np.count_nonzero(was & ~now)))
 
 
+def short_number(low: float, high: float) -> float:
+    """Return the number with the fewest decimals in (low, high] near its middle; never below 0.
+
+    Examples
+    --------
+    >>> short_number(0.8311, 0.8334), short_number(0.5, 0.5000000000000001), short_number(-float("inf"), 0.0)
+    (0.832, 0.5000000000000001, 0.0)
+    """
+    low = max(low, 0.0)
+    middle = low + (high - low) / 2
+    for digits in range(1, 18):
+        value = round(middle, digits)
+        if low < value <= high:
+            return value
+    return high
+
+
 def _quotient(numerator: float, denominator: float) -> float | None:
     return numerator / denominator if denominator else None
