@@ -183,7 +183,8 @@ def test_the_names_that_requirements_rely_on_are_there() -> None:
     ("scores", "labels", "kind", "words"),
     [
         ([0.01, 0.02, 0.03, 0.09], [0, 0, 0, 1], "prob", "fall into one bin"),
-        ([0.1, 0.6, 0.9], [1, 0, 0], "prob", "worse than chance"),
+        ([0.1 + i / 100 for i in range(40)], [1] * 20 + [0] * 20, "prob", "worse than chance"),
+        ([i / 100 for i in range(40)], [0, 1] * 20, "prob", "cannot tell the scores from chance"),
         ([0.1, 0.6, 0.9], [0, 1, 1], "logit", "are they probabilities"),
         ([0.6, 0.7], [0, 1], "prob", "every row is flagged"),
     ],
@@ -191,8 +192,10 @@ def test_the_names_that_requirements_rely_on_are_there() -> None:
 def test_what_would_be_misread_is_noted(scores: list[float], labels: list[int], kind: str, words: str) -> None:
     notes = evaluate(scores, labels, kind=kind).notes  # type: ignore[arg-type]
     assert any(words in note for note in notes)
-    tame = evaluate([-2.0, 0.3, 1.5], [0, 0, 1], kind="logit").notes
+    tame = evaluate([-2.0 + i / 40 for i in range(160)], [0] * 100 + [1] * 60, kind="logit").notes
     assert not any(words in note for note in tame)
+    unsure = evaluate([0.1, 0.6, 0.9], [1, 0, 0], kind="prob", confidence=None).notes
+    assert any("worse than chance" in note for note in unsure)  # where nothing says how sure the AUC is
 
 
 def numbers_in(value: Any) -> list[Any]:
@@ -217,7 +220,7 @@ def test_every_number_is_one_of_python(how: dict[str, Any]) -> None:
 
 
 def test_new_measures_of_ten_rows_by_hand() -> None:
-    """Best F1: at 0.7 three of four flagged are positive, 2·3/(2·3 + 1 + 1); above 0.40 and up to 0.45 four of six, 8/(8 + 2)."""
+    """Best F1: at 0.7 three of four flagged are positive, 2·3/(2·3 + 1 + 1); in (0.40, 0.45] four of six, 8/(8 + 2)."""
     evaluation = evaluate(TEN_SCORES, TEN_LABELS, kind="prob", n_resamples=0)
     assert evaluation.flag_rate.value == 0.5
     assert (evaluation.best_f1.value, evaluation.best_f1_threshold) == (pytest.approx(0.8), 0.43)

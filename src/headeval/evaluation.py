@@ -256,8 +256,12 @@ def _notes(rows: ScoredRows, counts: ConfusionCounts, table: ReliabilityTable, a
             "all probabilities fall into one bin, where ECE only compares their mean with the prevalence; "
             "--binning equal-mass divides them"
         )
-    if auc.value is not None and auc.value < 0.5:
-        notes.append("the scores rank worse than chance (AUC below 0.5): is the positive class the right one?")
+    if auc.value is not None:
+        surely = auc.value if auc.interval is None else auc.interval.upper
+        if surely < 0.5:
+            notes.append("the scores rank worse than chance (AUC below 0.5): is the positive class the right one?")
+        elif auc.interval is not None and auc.interval.lower <= 0.5:
+            notes.append("the interval of the AUC holds 0.5: these rows cannot tell the scores from chance")
     if counts.flagged == counts.n:
         notes.append("every row is flagged at this threshold")
     return tuple(notes)

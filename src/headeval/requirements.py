@@ -1,5 +1,6 @@
 """Requirements held against what was measured: met, not met or undecided, and never passed by accident."""
 
+import dataclasses
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -62,7 +63,8 @@ class EachDecision:
     judged : slices that were held against it.
     failing : column, value and decision of the slices that do not meet it.
     skipped : column, value and reason of the slices that were not judged.
-    reason : why it is undecided when no slice could be judged, else empty.
+    held_back : why it does not pass although every slice that was judged meets it, else empty.
+    reason : why it is undecided when no slice could be judged or it is held back, else empty.
     """
 
     requirement: Requirement
@@ -70,11 +72,12 @@ class EachDecision:
     judged: int
     failing: tuple[tuple[str, str, Decision], ...]
     skipped: tuple[tuple[str, str, str], ...]
+    held_back: str = ""
 
     @property
     def reason(self) -> str:
         """Why nothing could be decided."""
-        return "" if self.judged else "no slice could be judged"
+        return self.held_back or ("" if self.judged else "no slice could be judged")
 
 
 class JudgedSlice(Protocol):
@@ -167,6 +170,20 @@ def decide_each(
     [(('language', 'de', 'fewer than 30 rows'),)]
     """
     return tuple(_decide_slices(requirement, slices, min_rows) for requirement in requirements)
+
+
+def held_back(decision: Decision, reason: str) -> Decision:
+    """Return a decision that does not pass for that reason, whatever was measured; what fails, fails."""
+    if decision.verdict is not Verdict.MET:
+        return decision
+    return dataclasses.replace(decision, verdict=Verdict.UNDECIDED, reason=reason)
+
+
+def held_back_each(decision: EachDecision, reason: str) -> EachDecision:
+    """Return the same of a requirement on every slice."""
+    if decision.verdict is not Verdict.MET:
+        return decision
+    return dataclasses.replace(decision, verdict=Verdict.UNDECIDED, held_back=reason)
 
 
 def _decide_slices(requirement: Requirement, slices: Sequence[JudgedSlice], min_rows: int) -> EachDecision:

@@ -466,3 +466,56 @@ def test_every_option_at_once(
         assert outcome.code == 0, outcome.err
         for name in ("Traffic", "Comparison", "Slices by team", "Drift"):
             assert title.format(name) in outcome.out
+
+
+def test_rows_of_the_fit_let_no_gate_pass(headeval: Headeval, make_table: Callable[..., Path]) -> None:
+    data = make_table()
+    headeval("fit", data, "--folds", 0, "-q")
+    outcome = headeval("report", data, "--head", "linear-head.json", "--require", "auc>=0.5", "--format", "json")
+    assert outcome.code == 1
+    (requirement,) = document(outcome)["requirements"]
+    assert (requirement["verdict"], document(outcome)["passed"]) == ("undecided", False)
+    assert "used for the fit" in requirement["reason"]
+    each = headeval(
+        "report", data, "--head", "linear-head.json", "--by", "label", "--require-each", "n>=1", "--format", "json"
+    )
+    assert document(each)["requirements_of_each_slice"][0]["verdict"] == "undecided"
+    failed = headeval("report", data, "--head", "linear-head.json", "--require", "auc>=1.1")
+    assert "NOT MET" in failed.out  # what fails, fails
+
+
+def test_rows_that_the_threshold_was_chosen_on_let_no_gate_pass(
+    headeval: Headeval, fitted: Path, make_table: Callable[..., Path]
+) -> None:
+    chosen_on, other = make_table("held.parquet", n=400, seed=5), make_table("other.parquet", n=400, seed=6)
+    assert headeval("threshold", chosen_on, "--head", fitted, "--require", "fpr<=0.2", "-o", "h.json").code == 0
+    for data, code in ((chosen_on, 1), (other, 0)):
+        outcome = headeval("report", data, "--head", "h.json", "--require", "fpr<=0.5", "--format", "json")
+        assert outcome.code == code
+    outcome = headeval("report", chosen_on, "--head", "h.json", "--require", "fpr<=0.5")
+    assert "UNDECIDED" in outcome.out
+    assert "the threshold was chosen on 400 of these rows" in " ".join(outcome.out.split())
+
+
+def test_copies_of_rows_are_told_unless_groups_say_so(
+    headeval: Headeval, fitted: Path, make_table: Callable[..., Path]
+) -> None:
+    table = pq.read_table(make_table("once.parquet", n=100, seed=8))
+    table = table.append_column("row", pa.array(range(100)))
+    pq.write_table(pa.concat_tables([table] * 5), "five.parquet")
+    told = "400 of 500 rows are copies of another"
+    assert told in " ".join(headeval("report", "five.parquet", "--head", fitted).out.split())
+    assert told not in " ".join(headeval("report", "five.parquet", "--head", fitted, "--group", "row").out.split())
+    assert "rows are copies" not in headeval("report", "once.parquet", "--head", fitted).out
+
+
+def test_another_name_of_the_flagged_class_and_an_unnamed_model_are_told(
+    headeval: Headeval, fitted: Path, make_table: Callable[..., Path]
+) -> None:
+    data = make_table("no.parquet", label=pa.array(["no", "yes"] * 60))
+    named = " ".join(headeval("report", data, "--head", fitted, "--positive", "yes").out.split())
+    assert "'yes' is taken for the flagged class 'unsafe'" in named
+    assert "name no embedding model" not in named
+    pq.write_table(pq.read_table(data).replace_schema_metadata(None), "unnamed.parquet")
+    unnamed = " ".join(headeval("report", "unnamed.parquet", "--head", fitted, "--positive", "yes").out.split())
+    assert "the files name no embedding model: nothing tells whether it is the head's, 'm'" in unnamed

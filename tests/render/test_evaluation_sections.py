@@ -153,7 +153,7 @@ def test_calibration_errors_stand_beside_what_chance_would_show(evaluation: Eval
     assert rows["ECE"] == tuple(four(table.ece) for table in tables)
     assert rows["MCE"] == tuple(four(table.mce) for table in tables)
     assert rows["corrected"] == tuple(four(part.ece_corrected) for part in noise)
-    assert rows["if calibrated"] == tuple(f"{part.mean:.2f}, up to {part.quantile_95:.2f}" for part in noise)
+    assert rows["if calibrated"] == tuple(f"{part.mean:.3f}, up to {part.quantile_95:.3f}" for part in noise)
     assert chance(noise[0]) == rows["if calibrated"][0]
 
 

@@ -138,8 +138,8 @@ def test_requirements_of_every_slice_are_counted_and_the_failing_ones_named() ->
     assert grid.tones == ("bad", "good")
     assert found.footnotes == (
         "recall >= 0.8 is not met in team=t00 0.5000, team=t01 0.5000",
-        "recall >= 0.8, slices skipped: 1: fewer than 30 rows",
-        "fpr <= 0.5, slices skipped: 1: fewer than 30 rows",
+        "recall >= 0.8 is not judged (fewer than 30 rows) in team=tiny",
+        "fpr <= 0.5 is not judged (fewer than 30 rows) in team=tiny",
     )
 
 
@@ -165,7 +165,7 @@ def test_slices_that_could_not_be_judged_are_no_success() -> None:
     assert len(found.grids) == 2
     assert found.grids[1].rows == (("recall >= 0.8", "UNDECIDED", "0", "0", "1"),)
     assert found.footnotes == (
-        "recall >= 0.8, slices skipped: 1: fewer than 30 rows",
+        "recall >= 0.8 is not judged (fewer than 30 rows) in team=tiny",
         "recall >= 0.8: no slice could be judged",
     )
 

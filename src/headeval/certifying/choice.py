@@ -17,7 +17,7 @@ from headeval.core.certify import (
     edge_bound,
 )
 from headeval.core.checks import FloatArray, IntArray
-from headeval.core.intervals import Interval, clopper_pearson, lower_bound, upper_bound
+from headeval.core.intervals import Interval, clopper_pearson, upper_bound
 from headeval.core.thresholds import ConfusionCounts, short_number
 from headeval.requirement_parsing import Requirement
 
@@ -83,7 +83,7 @@ class Certification:
     errors_allowed : the most that would still have certified it, the row at the threshold itself included.
     value : the rate on these rows.
     interval : exact, two-sided, at the confidence of the whole.
-    bound : the exact one-sided bound of the rate, at this requirement's level: on the right side of what is required.
+    bound : the exact one-sided bound at the errors allowed and this requirement's level: what is certified.
     rule : how it was certified, in words.
     """
 
@@ -209,17 +209,21 @@ def _certification(sample: Sample, part: Allowed, threshold: float, confidence: 
         errors_allowed=most,
         value=k / n,
         interval=_interval(errors, n, falls, edge, confidence),
-        bound=_bound(errors, n, falls, edge, level),
+        bound=_bound(part, n, most),
         rule=f"fixed-sequence exact binomial test at {part.level:g}{walks}{order}",
     )
 
 
-def _bound(errors: int, n: int, falls: bool, edge: bool, level: float) -> float:
-    """Return the one-sided bound of the rate, or of its complement where errors are counted against it."""
-    if edge:
-        bound = edge_bound(errors, n, confidence=level)
-        return bound if falls else 1 - bound
-    return upper_bound(errors, n, confidence=level) if falls else lower_bound(n - errors, n, confidence=level)
+def _bound(part: Allowed, n: int, most: int) -> float:
+    """Return the one-sided bound at the most errors allowed: at those found it would depend on the threshold taken."""
+    falls, metric = CERTIFIABLE[part.requirement.metric][0] == "<", part.requirement.metric
+    if metric == "precision":  # whose rows depend on the threshold
+        return part.requirement.bound
+    if part.certified.closed:
+        bound = edge_bound(most, n, confidence=part.level)
+    else:
+        bound = upper_bound(most, n, confidence=part.level)
+    return bound if falls else 1 - bound
 
 
 def _interval(errors: int, n: int, falls: bool, edge: bool, confidence: float) -> Interval:

@@ -160,9 +160,9 @@ def _summary(subject: "Subject", calibrated: "_Calibrated", data: list[str], tar
 
 
 def _few_rows(subject: "Subject", scaling: "Scaling") -> tuple[str, ...]:
-    from headeval.cli.label_notes import few_for_platt
+    from headeval.cli.row_notes import few_rows
 
-    return few_for_platt(scaling, len(subject.labels), int(subject.labels.sum()))
+    return few_rows(scaling, len(subject.labels), int(subject.labels.sum()))
 
 
 def _threshold_note(changes: "DecisionChanges", threshold: float) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ def fit(
 
     The metrics shown are out-of-fold (or from --eval), never in-sample; the head written is fitted on all rows.
     """
-    from headeval.cli.label_notes import unlabelled_note
+    from headeval.cli.row_notes import unlabelled_note
     from headeval.cli.rows import Columns, data_provenance, embedding_provenance, read_training_rows, rows_used
     from headeval.files.atomic import check_output
     from headeval.files.heads import write_head
@@ -111,7 +111,7 @@ def _train(examples: "Examples", l2: float, n_folds: int, quiet: bool) -> "Train
 def _on_other_rows(
     head: "LinearHead", examples: "Examples", eval_tables: "Tables", columns: "Columns", quiet: bool
 ) -> "tuple[HeldOut, tuple[str, ...]]":
-    from headeval.cli.label_notes import unlabelled_note
+    from headeval.cli.row_notes import unlabelled_note
     from headeval.cli.rows import read_subject
     from headeval.cli.sources import head_source
     from headeval.drift import leakage

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from headeval.certifying.claims import ClaimCheck
     from headeval.cli.judging import Measured
     from headeval.cli.rows import Columns, Subject
+    from headeval.comparison import Comparison
     from headeval.evaluation import Evaluation
-    from headeval.report import Report
+    from headeval.report import Report, Slice
     from headeval.requirement_parsing import Requirement
 
 
@@ -64,12 +65,12 @@ def report(
     """
     from headeval.cli.judging import Measured, baseline_source, compared, drifted, judged_slices, read_baseline
     from headeval.cli.report_files import ReportFiles
+    from headeval.cli.row_notes import model_note
     from headeval.cli.rows import Columns, read_subject
     from headeval.cli.sources import choose_source
     from headeval.files.tables import open_tables
     from headeval.render.claim import claim_notes
     from headeval.report import Report
-    from headeval.requirements import decide, decide_each
 
     quiet = quiet or output_format == "json"  # which promises not one escape code, a progress bar's included
     comparing = any(option is not None for option in (baseline, baseline_logit, baseline_prob))
@@ -97,9 +98,8 @@ def report(
         seen=subject.seen,
         evaluation=evaluation,
         slices=slices,
-        decisions=tuple(decide(requirement, evaluation, comparison) for requirement in requirements),
-        each=decide_each(of_each, slices, min_rows),
-        notes=(*claim_notes(claim), *subject.notes),
+        **_decided(subject, claim, (requirements, of_each), evaluation, comparison, slices, min_rows),
+        notes=(*claim_notes(claim), *subject.notes, *model_note(subject.source.head, tables, embedding_model)),
         comparison=comparison,
         drift=drifted(subject, reference, columns, measured, quiet=quiet) if reference else None,
         claim=claim,
@@ -129,6 +129,29 @@ def _check_together(*, changed: object, comparing: bool, per_day: float | None, 
         raise UsageError("--changed needs a baseline: --baseline HEAD, --baseline-logit COL or --baseline-prob COL")
     if per_day is not None and prevalence is None:
         raise UsageError("--per-day needs --prevalence, the share of positives in that traffic")
+
+
+def _decided(
+    subject: "Subject",
+    claim: "ClaimCheck | None",
+    required: "tuple[list[Requirement], list[Requirement]]",
+    evaluation: "Evaluation",
+    comparison: "Comparison | None",
+    slices: "tuple[Slice, ...]",
+    min_rows: int,
+) -> dict[str, Any]:
+    """Hold everything against what is required; rows that made the head, or chose its threshold, let nothing pass."""
+    from headeval.requirements import decide, decide_each, held_back, held_back_each
+
+    decisions = [decide(requirement, evaluation, comparison) for requirement in required[0]]
+    each = decide_each(required[1], slices, min_rows)
+    reason = "" if claim is None or claim.void or not claim.same_rows else f"{claim.same_rows}; judge on other rows"
+    if subject.seen is not None and subject.seen.in_sample == "fitted":
+        reason = "most of these rows were used for the fit: judge on other rows"
+    if reason:
+        decisions = [held_back(decision, reason) for decision in decisions]
+        each = tuple(held_back_each(decision, reason) for decision in each)
+    return {"decisions": tuple(decisions), "each": each}
 
 
 def _claim(subject: "Subject", measured: "Measured") -> "ClaimCheck | None":

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headeval.cli.console import progress
-from headeval.cli.label_notes import label_column_note, unlabelled_note
+from headeval.cli.row_notes import class_note, copies_note, label_column_note, unlabelled_note
 from headeval.cli.sources import Source, check_models
 from headeval.core.checks import FloatArray, IntArray
 from headeval.evaluation import Evaluation, evaluate
@@ -79,16 +79,27 @@ class Subject:
     def notes(self) -> tuple[str, ...]:
         """What must be said of rows that made the head, and of the labels."""
         if self.seen is None or not self.seen.either:
-            return self.label_notes
+            return (*self.label_notes, *self._copies)
         about = "" if self.seen.exact else "about "
         made = f"{about}{self.seen.either:,} of the rows made what is judged, and flatter it: judge it on new rows"
-        return (made, *self.label_notes)
+        return (made, *self.label_notes, *self._copies)
+
+    @property
+    def _copies(self) -> tuple[str, ...]:
+        """Only embeddings tell copies, and groups already say which rows are not independent."""
+        if self.examples.embeddings is None or self.examples.groups is not None:
+            return ()
+        return copies_note(self.examples.digests[:, 0])
 
     @property
     def label_notes(self) -> tuple[str, ...]:
         """What must be said of the labels alone."""
         history = self.source.head.metrics if self.source.head else {}
-        return (*label_column_note(history, self.label_column), *unlabelled_note(self.examples))
+        return (
+            *class_note(self.source.classes, self.examples.classes),
+            *label_column_note(history, self.label_column),
+            *unlabelled_note(self.examples),
+        )
 
     def evaluate(self, rows: Any = slice(None), **options: Any) -> Evaluation:
         """Judge all rows, or those of a mask."""

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headeval.certifying.certifiable import Goal
 from headeval.certifying.choice import Certification, Sample
 from headeval.certifying.claim_record import CERTIFIED, ON_THE_SAMPLE, Claim, ClaimedRequirement
 from headeval.certifying.summary import BenignCounts
+from headeval.cli.row_notes import copies
 from headeval.cli.rows import Columns, Subject, data_provenance, embedding_provenance, read_subject, reading, rows_used
 from headeval.cli.sources import check_models, head_source
 from headeval.core.stable import sigmoid
@@ -117,11 +119,15 @@ class ThresholdRows:
         return f"{'' if seen.exact else 'about '}{seen.calibrated:,} of these {seen.n:,} rows"
 
     def _copies(self) -> Iterator[str]:
-        digests = None if self.subject is None else self.subject.examples.digests[:, 0]
-        copies = 0 if digests is None else len(digests) - len(np.unique(digests))
-        if copies:
-            are = "row is a copy" if copies == 1 else "rows are copies"
-            yield f"{copies:,} {are} of another, while a certificate counts on independent rows"
+        for what, digests in self._digests().items():
+            repeated = copies(digests)
+            if repeated:
+                are = f"{what[:-1]} is a copy" if repeated == 1 else f"{what} are copies"
+                yield f"{repeated:,} {are} of another, while a certificate counts on independent rows"
+
+    def _digests(self) -> dict[str, NDArray[np.uint64]]:
+        rows = {} if self.subject is None else {"rows": self.subject.examples.digests[:, 0]}
+        return rows if self.benign is None else rows | {"benign rows": self.benign.digests}
 
     def _seen(self) -> dict[str, RowsSeen | None]:
         return {

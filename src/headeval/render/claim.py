@@ -38,14 +38,19 @@ def claim_section(check: ClaimCheck) -> Section:
 
 
 def claim_notes(check: ClaimCheck | None) -> tuple[str, ...]:
-    """Return what a reader must not miss: each promise that the rows break."""
-    checks = () if check is None else check.checks
-    return tuple(
+    """Return what a reader must not miss: each promise that the rows break, and rows that chose the threshold."""
+    if check is None:
+        return ()
+    broken = (
         f"the threshold's promise {part.claimed.requirement} is BROKEN on these rows: {number(part.value)}, "
         f"{interval_text(part.interval)}"
-        for part in checks
+        for part in check.checks
         if part.verdict is ClaimVerdict.BROKEN and part.value is not None and part.interval is not None
     )
+    if check.apart.recognised:
+        rows = count(check.apart.recognised)
+        return (*broken, f"the threshold was chosen on {rows} of these rows, which flatter the rates at it")
+    return tuple(broken)
 
 
 def claim_document(check: ClaimCheck) -> dict[str, Any]:

@@ -57,8 +57,8 @@ def reliability_section(evaluation: Evaluation, title: str = "Reliability") -> S
 
 
 def chance(noise: CalibrationNoise) -> str:
-    """Return the ECE that chance alone shows, on average and at its 95th percentile; simulated, so two decimals."""
-    return f"{number(noise.mean, 2)}, up to {number(noise.quantile_95, 2)}"
+    """Return the ECE that chance alone shows, on average and at its 95th percentile; simulated, so three decimals."""
+    return f"{number(noise.mean, 3)}, up to {number(noise.quantile_95, 3)}"
 
 
 def convention_bins(table: ReliabilityTable) -> str:

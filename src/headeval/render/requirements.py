@@ -116,10 +116,13 @@ def _failing(each: tuple[EachDecision, ...]) -> tuple[str, ...]:
                 names[MOST_NAMED:] = [f"{len(names) - MOST_NAMED} more"]
             if names:
                 notes.append(f"{_asked(decision)} {words} {', '.join(names)}")
-        reasons = Counter(reason for _, _, reason in decision.skipped)
-        if reasons:
-            skipped = ", ".join(f"{count(slices)}: {printable(reason)}" for reason, slices in reasons.items())
-            notes.append(f"{_asked(decision)}, slices skipped: {skipped}")
+        skipped: dict[str, list[str]] = {}
+        for column, value, reason in decision.skipped:
+            skipped.setdefault(reason, []).append(f"{printable(column)}={printable(value)}")
+        for reason, names in skipped.items():
+            if len(names) > MOST_NAMED:
+                names[MOST_NAMED:] = [f"{len(names) - MOST_NAMED} more"]
+            notes.append(f"{_asked(decision)} is not judged ({printable(reason)}) in {', '.join(names)}")
         if decision.reason:
             notes.append(f"{_asked(decision)}: {printable(decision.reason)}")
     return tuple(notes)

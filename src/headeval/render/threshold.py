@@ -141,7 +141,7 @@ def _requirements(summary: ThresholdSummary) -> Section:
     rows = tuple(_requirement(part) for part in summary.requirements)
     rules = dict.fromkeys(f"{part.requirement.metric}: {part.rule}" for part in summary.requirements)
     confidence, together = summary.claim.confidence, len(summary.requirements)
-    bound = "exact bound: one-sided, of the rate behind these rows: what is certified"
+    bound = "exact bound: one-sided, at the errors allowed: what is certified of the rate behind these rows"
     if together > 1:
         each = percent(1 - (1 - confidence) / together)
         bound += f", each at {each}, its share of the {percent(confidence)} for all {together} together"

@@ -26,7 +26,7 @@ def traffic_section(traffic: Traffic, confidence: float | None) -> Section:
         (Grid("traffic", tuple(columns), tuple(cells), headed=confidence is not None),),
         lead=f"expected at a prevalence of {percent(traffic.prevalence)}{size}",
         footnotes=(
-            "from recall and FPR above: it holds only where each class looks as it does in these rows",
+            "from recall and FPR and their exact intervals: it holds only where each class looks as it does here",
             *_jointly(traffic),
         ),
     )

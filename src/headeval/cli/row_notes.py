@@ -1,0 +1,93 @@
+"""What must be said of the rows: of their labels, of copies among them, and of few of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headeval.core.scaling import Scaling
+from headeval.files.examples import Examples
+from headeval.files.tables import Tables
+from headeval.head import LinearHead
+from headeval.head_history import fit_label_column
+from headeval.printable import quoted
+from headeval.render.left_out import LIKE_THEM, much_left_out, part_of
+
+FEW_FOR_PLATT, FEW_OF_A_CLASS = 200, 10
+MANY_COPIES = 0.01  # of all rows
+FEW_OF_A_CLASS_FOR_PLATT = 50
+
+
+def label_column_note(history: Mapping[str, Any], column: str) -> tuple[str, ...]:
+    """Ask whether two columns mean the same, where the fit had its labels from another than these rows have.
+
+    Parameters
+    ----------
+    history : the `metrics` of a head, of whatever program.
+    column : of the labels of these rows.
+    """
+    fitted = fit_label_column(history)
+    if fitted in {None, column}:
+        return ()
+    columns = f"was fitted on labels of column {quoted(fitted)}, these are of column {quoted(column)}"
+    return (f"the head {columns}: do they mean the same?",)
+
+
+def model_note(head: LinearHead | None, tables: Tables, option: str | None) -> tuple[str, ...]:
+    """Say that nothing tells whether embeddings are of the head's model, where neither files nor option name one."""
+    if head is None or option is not None or tables.embedding_model is not None:
+        return ()
+    model = quoted(head.embedding_model)
+    return (f"the files name no embedding model: nothing tells whether it is the head's, {model}",)
+
+
+def unlabelled_note(examples: Examples, *, rows: str = "rows") -> tuple[str, ...]:
+    """Say how many rows were left out, where they are too many for the others to stand for all.
+
+    Parameters
+    ----------
+    rows : what to call them.
+    """
+    left_out, total = examples.unlabelled, examples.unlabelled + len(examples.labels)
+    if not much_left_out(left_out, total):
+        return ()
+    return (f"{part_of(left_out, total, rows)} have no label and are left out: {LIKE_THEM}",)
+
+
+def class_note(declared: tuple[str, str] | None, classes: tuple[str, str]) -> tuple[str, ...]:
+    """Say which label value stands for the class that is flagged, where it has another name."""
+    if declared is None or declared == classes:
+        return ()
+    return (f"{quoted(classes[1])} is taken for the flagged class {quoted(declared[1])}, as --positive says",)
+
+
+def copies(digests: NDArray[np.uint64]) -> int:
+    """Return how many rows repeat another one; digests (n,)."""
+    return int(digests.shape[0] - np.unique(digests).shape[0])
+
+
+def copies_note(digests: NDArray[np.uint64]) -> tuple[str, ...]:
+    """Say how many rows are copies, where they are many: intervals take rows for independent of each other."""
+    repeated = copies(digests)
+    if repeated <= MANY_COPIES * digests.shape[0]:
+        return ()
+    of = f"{repeated:,} of {digests.shape[0]:,} rows are copies of another (the same embedding)"
+    return (f"{of}; intervals and gates take each for independent evidence: leave copies out, or name them by --group",)
+
+
+def few_rows(scaling: Scaling, n: int, positives: int) -> tuple[str, ...]:
+    """Warn of a scaling that rests on a handful of rows of a class, and advise against two parameters on few."""
+    rarer = min(positives, n - positives)
+    if rarer < FEW_OF_A_CLASS:
+        return (f"the scaling rests on {rarer:,} rows of the rarer class: take it for a guess",)
+    return few_for_platt(scaling, n, positives)
+
+
+def few_for_platt(scaling: Scaling, n: int, positives: int) -> tuple[str, ...]:
+    """Advise against two parameters where few rows would pay for the second."""
+    rarer = min(positives, n - positives)
+    if scaling.method != "platt" or (n >= FEW_FOR_PLATT and rarer >= FEW_OF_A_CLASS_FOR_PLATT):
+        return ()
+    so_few = f"{n:,} rows, {rarer:,} of the rarer class"
+    return (f"two parameters on so few rows ({so_few}) can do harm: compare with --method temperature on other rows",)
