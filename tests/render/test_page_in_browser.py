@@ -203,6 +203,7 @@ def test_a_threshold_between_two_steps_says_which_is_shown(open_page: Callable[.
         opened.page.fill("#typed", nonsense)
         opened.page.press("#typed", "Enter")
         assert opened.threshold() == "0.312"
+        assert "a number between 0 and 1" in opened.page.inner_text("#status")
     assert opened.quiet()
 
 

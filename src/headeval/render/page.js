@@ -115,6 +115,7 @@
   typed.addEventListener("change", () => {
     const value = Number(typed.value);
     if (typed.value.trim() !== "" && value >= 0 && value <= 1) toThreshold(value);
+    else show(step, "A threshold is a number between 0 and 1; it stays what it was. ");
     typed.value = steps[step];
   });
   element("previous").addEventListener("click", () => toOutcome(-1));

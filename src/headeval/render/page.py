@@ -5,6 +5,7 @@ nothing can be fetched. Without curves there is no script at all.
 """
 
 import base64
+import dataclasses
 import hashlib
 import json
 from importlib import resources
@@ -15,7 +16,7 @@ from headeval.errors import UsageError
 from headeval.render.numbers import percent
 from headeval.render.page_charts import chart_data, chart_words
 from headeval.render.page_panel import MOVING, cost_labels, moving_sections, panel_data
-from headeval.render.sections import in_sentence
+from headeval.render.sections import Section, in_sentence
 from headeval.render.sheet import report_sheet
 from headeval.report import Report
 
@@ -50,9 +51,14 @@ def render_page(report: Report) -> str:
     if report.curves is not None:
         parts["scripts"] = (_resource(f"{_LIBRARY}/uPlot.iife.min.js"), _resource("page.js"))
         parts["panel"] = _panel(report, report.curves)
-        parts["sections"] = tuple(section for section in sheet.sections if section.title not in MOVING)
+        parts["sections"] = tuple(_below(section) for section in sheet.sections if section.title not in MOVING)
     parts["policy"] = _policy(style, parts["scripts"])
     return environment.get_template("page.html.j2").render(parts)
+
+
+def _below(section: Section) -> Section:
+    """Return a section without the curve in characters: the page draws it."""
+    return dataclasses.replace(section, lead="") if section.title == "Ranking" else section
 
 
 def data_block(document: Any) -> str:
