@@ -177,7 +177,7 @@ def test_only_commands_write_to_the_terminal() -> None:
         return isinstance(node, ast.Attribute) and ast.unparse(node) in {"sys.stdout", "sys.stderr"}
 
     found = [
-        f"{name}:{node.lineno}"  # type: ignore[attr-defined]
+        f"{name}:{node.lineno}"
         for name, tree in TREES.items()
         if room(name) != "cli"
         for node in ast.walk(tree)

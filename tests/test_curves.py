@@ -31,7 +31,7 @@ def sample(n: int, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def drawn(scores: np.ndarray, labels: np.ndarray, **options: object) -> Curves:
     settings: dict[str, object] = {"kind": "logit", "threshold": 0.5, "confidence": None}
-    return curves(scores, labels, **(settings | options))  # type: ignore[arg-type]
+    return curves(scores, labels, **(settings | options))
 
 
 def both(found: Curves) -> tuple[Curve, Curve]:
@@ -117,8 +117,8 @@ def test_bands_depend_on_the_seed_alone() -> None:
         for rows, seed in ((slice(None), 0), (shuffled, 0), (slice(None), 1))
     )
     assert first.lower is not None
-    assert first.lower.tolist() == again.lower.tolist()  # type: ignore[union-attr]
-    assert first.lower.tolist() != other.lower.tolist()  # type: ignore[union-attr]
+    assert first.lower.tolist() == again.lower.tolist()
+    assert first.lower.tolist() != other.lower.tolist()
 
 
 def test_the_histogram_counts_every_row_once_in_its_class() -> None:

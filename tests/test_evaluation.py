@@ -85,7 +85,7 @@ def test_pitfall_16_rates_are_at_the_threshold_and_not_at_one_half() -> None:
 )
 def test_row_order_changes_not_one_bit(rows: list[tuple[int, int]], random: object) -> None:
     shuffled = list(rows)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     first, second = (
         evaluate([z * 0.37 for z, _ in order], [y for _, y in order], kind="logit", n_resamples=20)
         for order in (rows, shuffled)
@@ -136,7 +136,7 @@ def test_logits_decide_where_probabilities_saturate() -> None:
 
 @pytest.mark.parametrize("chosen", ["top-label", "top-label-left", "positive-class"])
 def test_the_positive_class_table_stands_beside_any_chosen_convention(chosen: str) -> None:
-    evaluation = evaluate(TEN_SCORES, TEN_LABELS, kind="prob", ece_convention=chosen)  # type: ignore[arg-type]
+    evaluation = evaluate(TEN_SCORES, TEN_LABELS, kind="prob", ece_convention=chosen)
     assert evaluation.calibration[0].convention == chosen
     assert evaluation.ece.value == evaluation.calibration[0].ece
     assert evaluation.reliability.convention == "positive-class"
@@ -171,7 +171,7 @@ def test_a_broken_contract_is_a_value_error(
     scores: list[float], labels: list[int], options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        evaluate(scores, labels, **options)  # type: ignore[arg-type]
+        evaluate(scores, labels, **options)
 
 
 def test_the_names_that_requirements_rely_on_are_there() -> None:
@@ -190,7 +190,7 @@ def test_the_names_that_requirements_rely_on_are_there() -> None:
     ],
 )
 def test_what_would_be_misread_is_noted(scores: list[float], labels: list[int], kind: str, words: str) -> None:
-    notes = evaluate(scores, labels, kind=kind).notes  # type: ignore[arg-type]
+    notes = evaluate(scores, labels, kind=kind).notes
     assert any(words in note for note in notes)
     tame = evaluate([-2.0 + i / 40 for i in range(160)], [0] * 100 + [1] * 60, kind="logit").notes
     assert not any(words in note for note in tame)

@@ -33,7 +33,7 @@ def parts(tp: int, fp: int, fn: int, tn: int) -> dict[str, tuple[int, int]]:
 
 
 def scored(rows: list[tuple[float, int]], **also: object) -> ScoredRows:
-    return ScoredRows.checked([p for p, _ in rows], [y for _, y in rows], kind="prob", **also)  # type: ignore[arg-type]
+    return ScoredRows.checked([p for p, _ in rows], [y for _, y in rows], kind="prob", **also)
 
 
 def bounds(metric: Metric) -> tuple[float, float, float, float]:

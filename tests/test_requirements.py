@@ -366,7 +366,7 @@ def metrics(draw: st.DrawFn) -> Metric:
 def test_whatever_was_measured_there_is_one_verdict_and_no_undefined_number_passes(
     metric: Metric, part: str, comparison: str, bound: float, difference: bool
 ) -> None:
-    requirement = Requirement("auc", comparison, bound, part, difference)  # type: ignore[arg-type]
+    requirement = Requirement("auc", comparison, bound, part, difference)
     if difference and metric.value is not None:
         of = compared({"auc": Difference(metric.value, metric.interval, None)})
         decision = decide(requirement, EVALUATION, of)
@@ -390,7 +390,7 @@ def test_a_bound_that_shows_something_is_never_met_where_the_plain_metric_is_not
     end = "lower" if comparison[0] == ">" else "upper"
     evaluation = measured(calibration_slope=Metric(lower + width / 2, interval=interval(lower, lower + width)))
     plain = decide(Requirement("calibration_slope", comparison, bound), evaluation)
-    on_bound = decide(Requirement("calibration_slope", comparison, bound, end), evaluation)  # type: ignore[arg-type]
+    on_bound = decide(Requirement("calibration_slope", comparison, bound, end), evaluation)
     assert not (on_bound.verdict is MET and plain.verdict is not MET)
     assert not (on_bound.verdict is NOT_MET and plain.verdict is MET)
 

@@ -29,7 +29,7 @@ def test_a_broken_contract_is_a_value_error(
     scores: list[float], labels: list[float], options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        ScoredRows.checked(scores, labels, **options)  # type: ignore[arg-type]
+        ScoredRows.checked(scores, labels, **options)
 
 
 ROWS = st.lists(
@@ -43,7 +43,7 @@ ROWS = st.lists(
 def test_the_order_is_one_of_the_contents_alone(rows: list[tuple[int, ...]], random: object) -> None:
     """Every column takes part, a second score too: a tie that remains is of rows that are equal in all."""
     shuffled = list(rows)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     ordered = []
     for each in (rows, shuffled):
         s, y, w, g, also = map(np.array, zip(*each, strict=True))

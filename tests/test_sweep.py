@@ -36,9 +36,9 @@ def test_a_step_is_the_evaluation_at_its_threshold(weighted: bool, grouped: bool
     asked = {"prevalence": 0.02, "per_day": 1e5}
     found = swept(data, 0.5, **asked)
     options = {"kind": "logit", "n_resamples": 0, **asked, **data}
-    in_use = evaluate(threshold=0.5, **options)  # type: ignore[arg-type]
+    in_use = evaluate(threshold=0.5, **options)
     for step in (*range(0, len(found.thresholds), 97), found.in_use, len(found.thresholds) - 1):
-        there = evaluate(threshold=found.thresholds[step], **options)  # type: ignore[arg-type]
+        there = evaluate(threshold=found.thresholds[step], **options)
         moved = found.at(step, in_use)
         assert (moved.threshold, moved.counts, moved.traffic) == (there.threshold, there.counts, there.traffic)
         for (info, metric), (_, expected) in zip(moved.metrics(), there.metrics(), strict=True):

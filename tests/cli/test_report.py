@@ -431,7 +431,7 @@ def test_a_gate_that_the_data_cannot_decide_fails_and_says_so(headeval: Headeval
     assert outcome.code == 1
     assert "UNDECIDED" in outcome.out
     assert outcome.out.rstrip().endswith("1 of 2 requirements undecided.")
-    cases = list(ET.parse(tmp_path / "gates.xml").getroot().iter("testcase"))  # noqa: S314
+    cases = list(ET.parse(tmp_path / "gates.xml").getroot().iter("testcase"))  # noqa: S314 - just written
     assert [(case.find("error") is not None, case.find("failure") is not None) for case in cases] == [
         (True, False),  # neither passed nor failed
         (False, False),

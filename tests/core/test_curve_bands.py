@@ -179,4 +179,4 @@ def test_rows_that_repeat_each_other_widen_the_band(band: Any) -> None:
 def test_wrong_arguments_are_refused(options: dict[str, Any], message: str) -> None:
     rows = {"scores": [0.9, 0.1], "labels": [1, 0]} | options
     with pytest.raises(ValueError, match=message):
-        roc(rows.pop("scores"), rows.pop("labels"), **rows)  # type: ignore[arg-type]
+        roc(rows.pop("scores"), rows.pop("labels"), **rows)

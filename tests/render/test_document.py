@@ -85,7 +85,7 @@ def test_there_is_an_example_of_every_old_version() -> None:
         optional={"prevalence": st.floats(0.001, 0.999), "weights": st.just(True), "groups": st.just(True)},
     ),
 )
-def test_every_evaluation_of_probabilities_is_valid(rows, convention, binning, n_bins, threshold, asked) -> None:  # type: ignore[no-untyped-def]
+def test_every_evaluation_of_probabilities_is_valid(rows, convention, binning, n_bins, threshold, asked) -> None:
     scores, labels = zip(*rows, strict=True)
     asked |= {"weights": np.linspace(0, 2, len(rows) + 1)[1:]} if "weights" in asked else {}
     asked |= {"groups": np.arange(len(rows)) // 2} if "groups" in asked else {}

@@ -56,7 +56,7 @@ class _Cells(html.parser.HTMLParser):
 def terminal(report: Report, width: int = 80) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=False, color_system=None)
     console.print(render_report(report))
-    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+    return console.file.getvalue()
 
 
 def terminal_rows(report: Report) -> Rows:

@@ -36,7 +36,7 @@ EVALUATION = dataclasses.replace(
 
 def report(*asked: str, **more: object) -> Report:
     decisions = tuple(decide(parse_requirement(text), EVALUATION) for text in asked)
-    return Report({"head": "linear-head.json"}, "held-out", EVALUATION, decisions=decisions, **more)  # type: ignore[arg-type]
+    return Report({"head": "linear-head.json"}, "held-out", EVALUATION, decisions=decisions, **more)
 
 
 def parsed(text: str) -> ElementTree.Element:
