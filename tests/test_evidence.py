@@ -282,3 +282,25 @@ def test_an_infinite_loss_has_no_interval_and_its_row_may_have_no_weight() -> No
     spared = evaluate(p, y, kind="prob", weights=[0.0, 1, 1, 1, 1, 1], **FEW).log_loss
     assert spared.value == pytest.approx(-np.log([0.8, 0.7, 0.4, 0.6, 0.7]).mean())
     assert spared.interval is not None
+
+
+def test_bins_that_share_an_edge_of_zero_keep_their_own_rows_in_their_intervals() -> None:
+    """Equal-mass bins over tied zeros have the lower edges 0, 0, ...: rows of p = 0 belong to the first alone."""
+    p = np.concatenate([np.zeros(100), np.linspace(0.01, 0.99, 100)])
+    y = np.concatenate([np.zeros(100), np.arange(100) % 2]).astype(int)
+    found = evaluate(
+        p,
+        y,
+        kind="prob",
+        ece_convention="positive-class",
+        n_bins=4,
+        binning="equal-mass",
+        n_resamples=0,
+        groups=np.arange(200),
+    )
+    table = found.reliability
+    assert table.lower[:2].tolist() == [0, 0]
+    for n, share, interval in zip(table.counts, table.accuracy, found.reliability_intervals, strict=True):
+        assert interval is not None
+        exact = binomtest(round(share * n), int(n)).proportion_ci(0.95, method="wilson")
+        assert (interval.lower, interval.upper) == pytest.approx((exact.low, exact.high), abs=0.02)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, norm
+from scipy.stats import beta, binom, norm
 
 from headeval.certifying.certifiable import Goal, chosen_goal, parse_certifiable
 from headeval.certifying.choice import Sample, allowed_thresholds, certifications, choose_threshold
@@ -120,6 +120,24 @@ def test_the_bound_that_is_printed_holds_whatever_the_goal() -> None:
         threshold = choose_threshold(sample, allowed, Goal("f1"))
         assert threshold is not None
         (certified,) = certifications(sample, allowed, threshold, confidence=level)
+        # 48 of 299 rows are allowed: a number of n and the level alone, and so is the bound
+        assert certified.bound == pytest.approx(beta.ppf(level, 49, 251), rel=1e-9)
         assert certified.bound <= 0.2
         broken += norm.sf(np.log(threshold / (1 - threshold))) > certified.bound
     assert broken <= binom.ppf(0.999, 400, 1 - level)
+
+
+def test_at_a_closed_end_the_bound_allows_for_an_atom_there() -> None:
+    """5 of 1,000 negatives, of which one stands at the threshold: worse than 4 above it, better than 5."""
+    probs = np.append(np.arange(1, 1001) / 1001, 0.9995)
+    sample = Sample.of(probs, np.append(np.zeros(1000, dtype=int), 1), None)
+    allowed = allowed_thresholds(sample, parse_certifiable(["fpr<=0.01"], labelled=True, benign=False), confidence=0.95)
+    threshold = choose_threshold(sample, allowed, Goal("recall"))
+    assert threshold is not None
+    (certified,) = certifications(sample, allowed, threshold, confidence=0.95)
+    assert (certified.errors, certified.errors_allowed) == (5, 5)
+    above, all_of_them = (beta.ppf(0.95, k + 1, 1000 - k) for k in (4, 5))
+    assert above < certified.bound < 0.01 < all_of_them
+    once = 0.8**4  # how often just one of 5 rows holds an atom, at most
+    error = (1 - once) * binom.cdf(4, 1000, certified.bound) + once * binom.cdf(5, 1000, certified.bound)
+    assert error == pytest.approx(0.05, rel=1e-6)

@@ -265,3 +265,22 @@ def test_moderation_data_reach_the_published_level(headeval: Headeval, tmp_path:
     assert metrics["n"] == 1260
     assert metrics["auc"] == pytest.approx(0.881, abs=0.01)
     assert metrics["ap"] == pytest.approx(0.792, abs=0.015)
+
+
+def test_groups_widen_the_intervals_out_of_fold_and_on_other_rows(
+    headeval: Callable[..., Any], make_table: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Each row five times in its own group says as much as once; without groups the copies look like more rows."""
+    for name, seed in (("train", 0), ("other", 3)):
+        table = pq.read_table(make_table(f"{name}-once.parquet", n=120, seed=seed))
+        table = table.append_column("talk", pa.array(range(120)))
+        pq.write_table(pa.concat_tables([table] * 5), f"{name}.parquet")
+
+    def width(*options: str) -> float:
+        assert headeval("fit", "train.parquet", *options, "-q", "--force").code == 0
+        metrics = json.loads((tmp_path / "linear-head.json").read_text(encoding="utf-8"))["metrics"]
+        found = metrics["evaluation"]["intervals"]["recall"]
+        return float(found["upper"] - found["lower"])
+
+    assert width("--group", "talk") > 1.8 * width()
+    assert width("--group", "talk", "--eval", "other.parquet") > 1.8 * width("--eval", "other.parquet")

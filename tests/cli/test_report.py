@@ -519,3 +519,10 @@ def test_another_name_of_the_flagged_class_and_an_unnamed_model_are_told(
     pq.write_table(pq.read_table(data).replace_schema_metadata(None), "unnamed.parquet")
     unnamed = " ".join(headeval("report", "unnamed.parquet", "--head", fitted, "--positive", "yes").out.split())
     assert "the files name no embedding model: nothing tells whether it is the head's, 'm'" in unnamed
+
+
+def test_a_folder_of_plots_is_no_other_output_as_well(headeval: Headeval, rivals: Path, tmp_path: Path) -> None:
+    outcome = headeval("report", rivals, "--prob", "new", "--html", "a", "--plots", "a")
+    assert (outcome.code, outcome.out) == (6, "")
+    assert "named for two outputs" in outcome.err
+    assert not (tmp_path / "a").exists()

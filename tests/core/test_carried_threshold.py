@@ -79,3 +79,10 @@ def test_changes_are_counted_with_each_side_at_its_own_threshold() -> None:
     before, after = [0.1, 0.3, 0.6, 0.9], [0.8, 0.7, 0.7, 0.9]
     assert decision_changes(before, after, threshold=0.5, threshold_after=0.8) == DecisionChanges(1, 1)
     assert decision_changes(before, after, threshold=0.5) == DecisionChanges(2, 0)
+
+
+def test_a_threshold_of_1_is_carried_without_rows_that_would_pin_it() -> None:
+    """From the logit 54·ln 2 on a probability rounds to 1."""
+    scaling = Scaling("temperature", 0.05, 0.0, 0.5, 0.4)
+    expected = 1 / (1 + mpmath.exp(-mpmath.mpf(0.05) * 54 * mpmath.log(2)))
+    assert scaling.carry_threshold(1.0, [0.2], [0.4]) == pytest.approx(float(expected), rel=1e-12)
