@@ -23,6 +23,7 @@ from headeval.render import card_limits
 from headeval.render.card import card_sheet, render_card
 from headeval.render.card_limits import RULES, Rule, limits
 from headeval.render.document import report_document, to_json
+from headeval.render.drift import drift_notes
 from headeval.render.numbers import count, exact, number
 from headeval.render.sections import Section
 from headeval.report import Report, Slice
@@ -504,3 +505,11 @@ def test_hostile_names_never_become_structure(hostile: str) -> None:
 @pytest.mark.parametrize("text", [entry for entry in NAUGHTY if entry.strip()][::25], ids=ascii)
 def test_a_naughty_name_in_every_place_never_becomes_structure(text: str) -> None:
     check_structure(text)
+
+
+def test_drift_is_told_in_sentences_too(full_report: Report) -> None:
+    assert full_report.drift is not None
+    text = html.unescape(render_card(full_report, None))
+    notes = drift_notes(full_report.drift)
+    assert len(notes) >= 4
+    assert all(note in text for note in notes)

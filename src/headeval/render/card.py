@@ -18,7 +18,7 @@ from headeval.metric import Metric
 from headeval.printable import printable
 from headeval.render.card_limits import limits, recorded
 from headeval.render.claim import claim_section
-from headeval.render.drift import drift_section
+from headeval.render.drift import drift_notes, drift_section
 from headeval.render.evaluation_sections import flagging_rule
 from headeval.render.markdown import sheet_markdown
 from headeval.render.numbers import NOTHING, count, exact, interval_text, level, metric_value, number, percent
@@ -73,7 +73,8 @@ def _sections(report: Report, head: LinearHead | None) -> Iterator[Section]:
         yield claim_section(report.claim)
     yield from slice_sections(report.slices, evaluation)
     if report.drift is not None:
-        yield drift_section(report.drift)
+        part = drift_section(report.drift)
+        yield dataclasses.replace(part, footnotes=(*drift_notes(report.drift), *part.footnotes))
     nothing_found = "no rule of this card found a limit in the numbers, which does not mean that there is none"
     yield Section("Limits that follow from the numbers", (), footnotes=limits(report, head) or (nothing_found,))
     yield Section("Not recorded", (), footnotes=tuple(_not_recorded(report, head)))
