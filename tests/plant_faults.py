@@ -58,11 +58,17 @@ FAULTS = (
     Fault(
         "05",
         "stepping through ties one at a time",
-        "core/ranking.py",
-        "np.flatnonzero(scores[1:] != scores[:-1])",
-        "np.arange(scores.shape[0] - 1)",
+        "core/ranked.py",
+        "np.flatnonzero(np.append(scores[1:] != scores[:-1], True))",
+        "np.arange(scores.shape[0])",
     ),
-    Fault("06", "ascending sort", "core/ranking.py", "np.argsort(scores)[::-1]", "np.argsort(scores)"),
+    Fault(
+        "06",
+        "ascending sort",
+        "core/ranked.py",
+        "    scores, labels = scores[::-1], labels[::-1]\n    last, true",
+        "    last, true",
+    ),
     Fault(
         "07",
         "a curve that does not start at (0, 0)",
@@ -73,22 +79,22 @@ FAULTS = (
     Fault(
         "08",
         "an unweighted mean over bins",
-        "core/calibration.py",
+        "core/bins.py",
         "ece=float(held @ gap) / total,",
         "ece=float(gap[held > 0].mean()),",
     ),
     Fault(
         "09",
         "confidence p instead of max(p, 1 − p)",
-        "core/calibration.py",
+        "core/bins.py",
         "return np.where(predicted, p, 1.0 - p), ",
         "return p, ",
     ),
     Fault(
         "10",
         "[lo, hi) bins by floor",
-        "core/calibration.py",
-        'return np.searchsorted(inner, confidence, side="right" if convention == "top-label-left" else "left")',
+        "core/bins.py",
+        "return np.searchsorted(inner, confidence, side=side)",
         "return np.minimum((confidence * (inner.size + 1)).astype(np.int64), inner.size)",
     ),
     Fault(

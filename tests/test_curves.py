@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.metrics import roc_curve as sklearn_roc_curve
 
-from headeval.curves import TOLERANCE, Curve, Curves, curves, thin
+from headeval.core.ranking import pr_curve
+from headeval.curves import TOLERANCE, Curve, Curves, _outline, curves, thin
 
 SEEN = 1e-3  # what a drawn curve may be off by
 
@@ -134,3 +135,51 @@ def test_one_class_has_no_curves_but_a_sweep(label: int) -> None:
     found = drawn(np.array([0.2, 0.7]), np.array([label, label]), kind="prob")
     assert found.roc is found.pr is None
     assert found.sweep.outcomes[found.sweep.outcome[found.sweep.in_use]].counts.flagged == 1
+
+
+def far_from(curve: Curve, x: np.ndarray, y: np.ndarray) -> float:
+    return max(
+        float(distances_to_line(x[part], y[part], curve.x, curve.y).max())
+        for part in np.array_split(np.arange(x.size), max(1, x.size // 2000))
+    )
+
+
+@pytest.mark.parametrize("decimals", [3, 12])
+def test_millions_of_corners_are_outlined_before_they_are_thinned_and_none_moves_further_than_can_be_seen(
+    decimals: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headeval.curves._MANY_CORNERS", 500)
+    rng = np.random.default_rng(4)
+    labels = (rng.random(6000) < 0.1).astype(int)
+    scores = np.round(rng.normal(size=6000) + 1.5 * labels, decimals)
+    roc, pr = both(drawn(scores, labels))
+    fpr, tpr, _ = sklearn_roc_curve(labels, scores, drop_intermediate=False)
+    assert far_from(roc, fpr, tpr) < SEEN
+    curve = pr_curve(scores, labels)
+    stairs = np.append(0.0, np.repeat(curve.recall, 2)[:-1])
+    assert far_from(pr, stairs, np.repeat(curve.precision, 2)) < SEEN
+    assert roc.x.size < 300
+    assert pr.x.size < 2000
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=3, max_size=60))
+def test_an_outline_goes_no_further_from_a_corner_than_a_strip_is_wide(points: list[tuple[float, float]]) -> None:
+    x, y = np.sort([point[0] for point in points]), np.array([point[1] for point in points])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headeval.curves._OUTLINE", 0.05)
+        kept = _outline(x, y)
+    assert {0, len(x) - 1} <= set(kept.tolist())
+    assert distances_to_line(x, y, x[kept], y[kept]).max() <= 0.05 + 1e-12
+
+
+def test_bands_of_merged_rows_lie_where_those_of_single_rows_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, labels = sample(4000, seed=3)
+    by_row = both(drawn(scores, labels, confidence=0.95))
+    monkeypatch.setattr("headeval.curves.MOST_ROWS_DRAWN", 1000)
+    for merged, single in zip(both(drawn(scores, labels, confidence=0.95)), by_row, strict=True):
+        assert (merged.x.tolist(), merged.y.tolist()) == (single.x.tolist(), single.y.tolist())
+        width = (single.upper - single.lower).max()
+        assert np.abs(merged.lower - single.lower).max() < 0.3 * width
+        assert np.abs(merged.upper - single.upper).max() < 0.3 * width
+        ratio = (merged.upper - merged.lower).sum() / (single.upper - single.lower).sum()
+        assert ratio == pytest.approx(1, abs=0.05)

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn import metrics as sk
 
+from headeval import scored_rows
+from headeval.core import threads
 from headeval.evaluation import METRICS, Evaluation, evaluate
 from headeval.metric import Metric
 
@@ -354,3 +356,45 @@ def test_a_class_without_weight_leaves_its_measures_undefined() -> None:
     assert evaluation.recall.value == pytest.approx(2 / 3)
     assert evaluation.traffic is not None
     assert evaluation.traffic.precision.value is None
+
+
+@pytest.mark.parametrize("kind", ["logit", "prob"])
+@pytest.mark.parametrize("also", [{}, {"weights": True}, {"groups": True}])
+def test_two_threads_compute_what_one_computes(
+    kind: str, also: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(8)
+    z = np.round(rng.normal(size=700), 2)
+    labels = (rng.random(700) < 1 / (1 + np.exp(-z))).astype(int)
+    scores = z if kind == "logit" else 1 / (1 + np.exp(-z))
+    options = {name: rng.integers(1, 9, 700) for name in also}
+    one = evaluate(scores, labels, kind=kind, n_resamples=30, **options)
+    monkeypatch.setattr(threads, "MANY", 0)
+    assert repr(evaluate(scores, labels, kind=kind, n_resamples=30, **options)) == repr(one)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64, np.float32, object])
+def test_labels_of_any_type_are_the_same_labels(dtype: type) -> None:
+    scores, labels = np.array([0.9, 0.4, 0.7, 0.2]), np.array([1, 0, 0, 1])
+    if dtype is object:
+        with pytest.raises(ValueError, match="labels must be numbers"):
+            evaluate(scores, labels.astype(object), kind="prob")
+        return
+    found, expected = (evaluate(scores, given, kind="prob", n_resamples=20) for given in (labels.astype(dtype), labels))
+    assert repr(found) == repr(expected)
+    for wrong in (np.array([1, 0, 2, 1]), np.array([1, 0, -1, 1])):
+        with pytest.raises(ValueError, match="labels must be integers from 0 to 1"):
+            evaluate(scores, wrong, kind="prob")
+
+
+def test_logits_whose_probabilities_are_out_of_order_by_a_rounding_rank_by_their_own_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An exponential need not keep the order of neighbouring floats; what is flagged goes by probability."""
+    z = np.array([-2.0, -1.0, 0.5, 1.0, 2.0])
+    wrong = np.array([0.1, 0.3, 0.6, 0.5999999999999999, 0.9])
+    monkeypatch.setattr(scored_rows, "sigmoid", lambda s: wrong)
+    found = evaluate(z, [0, 0, 0, 1, 1], kind="logit", n_resamples=0, confidence=None)
+    assert found.auc.value == 1.0  # of the logits
+    best = max(sk.f1_score([0, 0, 0, 1, 1], wrong >= t) for t in wrong)
+    assert found.best_f1.value == pytest.approx(best)

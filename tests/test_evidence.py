@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, norm
 
+from headeval import evidence
+from headeval.core import threads
 from headeval.evaluation import METRICS, Evaluation, evaluate
 from headeval.evidence import AVERAGED, FEWEST_RESAMPLES, MOST_RESAMPLES, RANKED, Resampling
 from headeval.metric import Metric
@@ -304,3 +306,92 @@ def test_bins_that_share_an_edge_of_zero_keep_their_own_rows_in_their_intervals(
         assert interval is not None
         exact = binomtest(round(share * n), int(n)).proportion_ci(0.95, method="wilson")
         assert (interval.lower, interval.upper) == pytest.approx((exact.low, exact.high), abs=0.02)
+
+
+def many(n: int, seed: int, *, offset: float = -1.0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    z = 1.8 * rng.normal(size=n) + offset
+    return z, (rng.random(n) < 1 / (1 + np.exp(-1.2 * z))).astype(int)
+
+
+def merged_and_by_row(
+    monkeypatch: pytest.MonkeyPatch, z: np.ndarray, y: np.ndarray, n_resamples: int
+) -> tuple[Evaluation, Evaluation]:
+    by_row = evaluate(z, y, kind="logit", n_resamples=n_resamples)
+    monkeypatch.setattr(evidence, "MOST_ROWS_DRAWN", 1000)
+    return evaluate(z, y, kind="logit", n_resamples=n_resamples), by_row
+
+
+@pytest.mark.parametrize("offset", [-1.0, -4.0])
+def test_intervals_from_merged_rows_end_where_those_from_single_rows_do(
+    offset: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two bootstraps of 1,000 differ by chance in each end by about 3 % of the width (standard deviation)."""
+    merged, by_row = merged_and_by_row(monkeypatch, *many(12_000, 1, offset=offset), 1000)
+    for name in (*RANKED, *AVERAGED):
+        one, other = getattr(merged, name), getattr(by_row, name)
+        assert one.value == other.value, name  # the numbers themselves come from every row
+        width = other.interval.upper - other.interval.lower
+        assert abs(one.interval.lower - other.interval.lower) < 0.12 * width, name
+        assert abs(one.interval.upper - other.interval.upper) < 0.12 * width, name
+
+
+def test_merged_rows_give_means_the_standard_errors_of_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "MOST_ROWS_DRAWN", 1000)
+    z, y = many(30_000, 2)
+    found = evaluate(z, y, kind="logit", n_resamples=2000)
+    squares = np.square(1 / (1 + np.exp(-z)) - y)
+    losses = np.logaddexp(0, np.where(y == 1, -z, z))
+    for metric, values in ((found.brier, squares), (found.log_loss, losses)):
+        error = values.std() / math.sqrt(y.size)
+        assert metric.value == pytest.approx(values.mean(), rel=1e-12)
+        assert metric.interval is not None
+        assert (metric.interval.upper - metric.interval.lower) / (2 * 1.96) == pytest.approx(error, rel=0.1)
+
+
+def test_merged_rows_draw_the_same_whatever_their_order_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    z, y = many(5000, 3)
+    monkeypatch.setattr(evidence, "MOST_ROWS_DRAWN", 1000)
+    z = np.round(z, 2)
+    one = evaluate(z, y, kind="logit", n_resamples=60)
+    mixed = np.random.default_rng(0).permutation(5000)
+    monkeypatch.setattr(threads, "MANY", 0)
+    other = evaluate(z[mixed], y[mixed], kind="logit", n_resamples=60)
+    assert everything(one) == everything(other)
+    assert repr(one) == repr(other)
+
+
+def test_rows_with_weights_or_groups_are_never_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    z, y = many(400, 4)
+    for also in ({"groups": np.arange(400) // 2}, {"weights": np.linspace(1, 2, 400)}):
+        one = evaluate(z, y, kind="logit", n_resamples=50, **also)
+        with monkeypatch.context() as patch:
+            patch.setattr(evidence, "MOST_ROWS_DRAWN", 10)
+            assert repr(evaluate(z, y, kind="logit", n_resamples=50, **also)) == repr(one)
+
+
+def test_up_to_100_000_rows_are_drawn_one_by_one() -> None:
+    assert evidence.MOST_ROWS_DRAWN == 100_000
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_merged_rows_of_one_class_have_intervals_of_their_mean_scores(
+    label: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence, "MOST_ROWS_DRAWN", 1000)
+    p = np.linspace(0.1, 0.6, 3000)
+    found = evaluate(p, np.full(3000, label), kind="prob", n_resamples=400)
+    error = np.square(p - label).std() / math.sqrt(3000)
+    assert found.ap.interval is None
+    assert found.brier.interval is not None
+    assert (found.brier.interval.upper - found.brier.interval.lower) / 3.92 == pytest.approx(error, rel=0.25)
+
+
+def test_merged_rows_with_an_infinite_loss_have_no_interval_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "MOST_ROWS_DRAWN", 100)
+    p, y = np.round(np.linspace(0.0, 1.0, 2000), 3), 1 - np.arange(2000) % 2
+    found = evaluate(p, y, kind="prob", n_resamples=100)
+    assert found.log_loss.value == math.inf
+    assert found.log_loss.interval is None
+    assert found.brier.interval is not None
+    check_intervals(found)

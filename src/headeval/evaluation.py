@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headeval.calibrated import Calibrated, bin_intervals, calibration_metrics
 from headeval.core import checks
-from headeval.core.brier import BrierParts, brier_parts
-from headeval.core.calibration import Binning, Convention, ReliabilityTable, reliability_table
+from headeval.core.bins import Binning, Convention, ReliabilityTable
+from headeval.core.brier import BrierParts
 from headeval.core.calibration_evidence import CalibrationNoise
 from headeval.core.intervals import Interval
-from headeval.core.operating_points import best_f1
-from headeval.core.thresholds import ConfusionCounts, confusion_counts, short_number
+from headeval.core.threads import side_by_side
+from headeval.core.thresholds import ConfusionCounts, counted_outcomes, short_number
 from headeval.core.traffic import Traffic
-from headeval.evidence import ECE_NAMES, Resampling, bin_intervals, cox_metrics, noises, prepared, with_intervals
-from headeval.measuring import calibration_metrics, ranking_metrics, recall_by_fpr
+from headeval.evidence import Resampling, Sample, with_auc_interval, with_bootstrap_intervals
+from headeval.measuring import Rankings, ranking_metrics, recall_by_fpr
 from headeval.metric import Metric, MetricInfo, described
 from headeval.rates import expected_traffic, rates_of_rows
 from headeval.scored_rows import ScoredRows, ScoreKind
@@ -140,6 +141,8 @@ def evaluate(
     n_bins : bins of every calibration table; None takes each convention's default.
     confidence : of the intervals, in (0, 1); None computes none.
     n_resamples : of the bootstrap, ≥ 0; 0 leaves its intervals out, None takes 1,000, fewer beyond 100,000 rows.
+        Of more than 100,000 rows without weights and groups, neighbours of one class are merged before they are drawn
+        (`headeval.core.cells` says how little that moves an interval); the numbers themselves come from every row.
     seed : of all random numbers, ≥ 0.
     weights : (n,), not negative, not all zero; every metric is then weighted, counts stay numbers of rows.
     groups : (n,) codes; rows of one group (a conversation, a template) are not independent of each other, which
@@ -162,20 +165,19 @@ def evaluate(
     """
     if per_day is not None and prevalence is None:
         raise ValueError("per_day needs prevalence: how many of these rows are positive")
-    rows = ScoredRows.checked(scores, labels, kind=kind, weights=weights, groups=groups)
-    rows = rows.reordered(rows.order())
+    rows = ScoredRows.in_order(scores, labels, kind=kind, weights=weights, groups=groups)
     threshold = checks.real_number("threshold", threshold, minimum=0.0, maximum=1.0)
     if not isinstance(classes, tuple) or len(classes) != 2 or not all(isinstance(name, str) for name in classes):
         raise ValueError(f"classes must be a tuple of the two names (negative, positive), got {classes!r}")
     confidence = None if confidence is None else checks.confidence_level(confidence)
-    tables = tuple(
-        reliability_table(rows.p, rows.y, convention=convention, n_bins=n_bins, binning=binning, weights=rows.weights)
-        for convention in _conventions(ece_convention)
+    traffic = {"prevalence": prevalence, "per_day": per_day}
+    asked = _Asked(threshold, classes, confidence, Resampling.planned(rows, n_resamples, seed), traffic)
+    rankings, calibrated = side_by_side(
+        lambda: Rankings.of(rows, confidence=confidence),
+        lambda: Calibrated.of(rows, _conventions(ece_convention), n_bins, binning, confidence=confidence, seed=seed),
+        rows=rows.n,
     )
-    resampling = Resampling.planned(rows, n_resamples, seed)
-    return _judge(
-        rows, tables, _Asked(threshold, classes, confidence, resampling, {"prevalence": prevalence, "per_day": per_day})
-    )
+    return _judge(rows, rankings, calibrated, asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,51 +189,50 @@ class _Asked:
     traffic: dict[str, float | None]
 
 
-def _judge(rows: ScoredRows, tables: tuple[ReliabilityTable, ...], asked: _Asked) -> Evaluation:
-    counts = confusion_counts(rows.p, rows.y, threshold=asked.threshold)
-    positive = 0 if tables[0].convention == "positive-class" else 1
-    noise = noises(rows, tables, confidence=asked.confidence or 0.95, seed=asked.resampling.seed)
-    measures = prepared(rows, dict(zip(ECE_NAMES, (tables[0], tables[positive]), strict=True)))
-    weighed = {}
-    if rows.weights is not None:
-        weighed = dict(zip(measures.names, measures.measures(rows.weights).tolist(), strict=True))
+def _judge(rows: ScoredRows, rankings: Rankings, calibrated: Calibrated, asked: _Asked) -> Evaluation:
+    counts = counted_outcomes(rows.p >= asked.threshold, rows.y == 1)
+    resampling = asked.resampling if asked.confidence is not None and asked.resampling.n_resamples else None
+    sample, weighed = None, {}
+    if rows.weights is not None or resampling is not None:
+        sample = Sample.of(rows, rankings.by_score, calibrated)
+    if rows.weights is not None and sample is not None:
+        weighed = dict(zip(sample.measures.names, sample.measures.measures(rows.weights).tolist(), strict=True))
     values = {
         "n": Metric(float(counts.n)),
-        **ranking_metrics(rows, counts, weighed),
-        **calibration_metrics(rows, tables[0], tables[positive], noise[0].ece_corrected, weighed),
-        **cox_metrics(rows, confidence=asked.confidence),
-        **rates_of_rows(rows, asked.threshold, confidence=asked.confidence),
+        **ranking_metrics(rows, rankings, counts, weighed),
+        **calibration_metrics(rows, calibrated, weighed),
+        **calibrated.cox,
+        **rates_of_rows(rows, asked.threshold, confidence=asked.confidence, counts=counts),
     }
     if asked.confidence is not None:
-        by_table = dict(zip(ECE_NAMES, (noise[0], noise[positive]), strict=True))
-        values = with_intervals(
-            rows, values, measures, by_table, confidence=asked.confidence, resampling=asked.resampling
+        values = with_auc_interval(rows, values, rankings.auc_interval, confidence=asked.confidence)
+    if asked.confidence is not None and resampling is not None and sample is not None:
+        values = with_bootstrap_intervals(
+            rows, values, sample, calibrated, confidence=asked.confidence, resampling=resampling
         )
     return Evaluation(
         classes=asked.classes,
         threshold=asked.threshold,
         counts=counts,
-        calibration=tables,
-        noise=noise,
-        brier_parts=brier_parts(rows.p, rows.y, tables[positive], weights=rows.weights),
-        reliability_intervals=bin_intervals(rows, tables[positive], confidence=asked.confidence),
-        recall_by_fpr=recall_by_fpr(rows, values["auc"]),
-        best_f1_threshold=_best_f1_threshold(rows, values["best_f1"]),
+        calibration=calibrated.tables,
+        noise=calibrated.noise,
+        brier_parts=calibrated.brier_parts,
+        reliability_intervals=bin_intervals(rows, calibrated, confidence=asked.confidence),
+        recall_by_fpr=recall_by_fpr(rankings, values["auc"]),
+        best_f1_threshold=_best_f1_threshold(rankings, values["best_f1"]),
         confidence=asked.confidence,
-        resampling=asked.resampling if asked.confidence is not None and asked.resampling.n_resamples else None,
+        resampling=resampling,
         weighted=rows.weights is not None,
         traffic=expected_traffic(rows, counts, asked.threshold, confidence=asked.confidence, **asked.traffic),
-        notes=_notes(rows, counts, tables[positive], values["auc"]),
+        notes=_notes(rows, rankings, counts, calibrated.reliability, values["auc"]),
         **values,
     )
 
 
-def _best_f1_threshold(rows: ScoredRows, metric: Metric) -> float | None:
+def _best_f1_threshold(rankings: Rankings, metric: Metric) -> float | None:
     """Return a short number that reaches the best F1: the last digits of a score would say nothing."""
-    if metric.value is None:
-        return None
-    best = best_f1(rows.p, rows.y, weights=rows.weights)
-    return short_number(best.above, best.threshold)
+    best = rankings.best_f1
+    return None if metric.value is None or best is None else short_number(best.above, best.threshold)
 
 
 def _conventions(chosen: Convention) -> tuple[Convention, Convention]:
@@ -239,19 +240,20 @@ def _conventions(chosen: Convention) -> tuple[Convention, Convention]:
     return (chosen, "top-label" if chosen == "positive-class" else "positive-class")
 
 
-def _notes(rows: ScoredRows, counts: ConfusionCounts, table: ReliabilityTable, auc: Metric) -> tuple[str, ...]:
+def _notes(
+    rows: ScoredRows, rankings: Rankings, counts: ConfusionCounts, table: ReliabilityTable, auc: Metric
+) -> tuple[str, ...]:
     """Return what would otherwise be misread; each is decided by the numbers alone."""
     notes = []
     if rows.kind == "logit":
-        lost = np.unique(rows.s).size - np.unique(rows.p).size
-        if lost:
+        if rankings.saturated:
             notes.append(
-                f"{lost} distinct logits share a probability with another (float saturation); "
+                f"{rankings.saturated} distinct logits share a probability with another (float saturation); "
                 "the ranking metrics use the logits"
             )
         if rows.s[0] >= 0 and rows.s[-1] <= 1:
             notes.append("all logits lie between 0 and 1: are they probabilities?")
-    if table.binning == "equal-width" and np.count_nonzero(table.counts) == 1 and np.unique(rows.p).size > 1:
+    if table.binning == "equal-width" and np.count_nonzero(table.counts) == 1 and rows.p.min() < rows.p.max():
         notes.append(
             "all probabilities fall into one bin, where ECE only compares their mean with the prevalence; "
             "--binning equal-mass divides them"

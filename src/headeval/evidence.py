@@ -1,26 +1,32 @@
 """How sure the numbers of an evaluation are: intervals, and what chance alone would show."""
 
-import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
+from headeval.calibrated import Calibrated
+from headeval.core.bins import ReliabilityTable, rows_of_table
 from headeval.core.bootstrap import bootstrap_interval, ece_interval, replicates
-from headeval.core.calibration import ReliabilityTable, binned_rows
-from headeval.core.calibration_evidence import CalibrationNoise, calibration_noise
-from headeval.core.checks import FloatArray, whole_number
-from headeval.core.cox import cox_calibration
+from headeval.core.calibration_evidence import CalibrationNoise
+from headeval.core.cells import merged
+from headeval.core.checks import FloatArray, IntArray, whole_number
 from headeval.core.delong import auc_interval
-from headeval.core.intervals import Interval, wilson
+from headeval.core.intervals import Interval
+from headeval.core.ranked import RankedCounts, RankedWeights
+from headeval.core.threads import side_by_side
 from headeval.core.weighted import FPR_LIMITS, SortedRows
 from headeval.metric import Metric
 from headeval.scored_rows import ScoredRows
 
 MOST_RESAMPLES, FEWEST_RESAMPLES = 1000, 200
 _ROWS_OF_ALL_RESAMPLES = 100_000_000  # beyond 100,000 rows, so that large files take seconds and not minutes
-_NOISE_STREAM, _MEAN_STREAM = 1, 2
+MOST_ROWS_DRAWN = 100_000
+"""Of more rows without weights and groups, neighbours are merged before they are drawn (`headeval.core.cells`)."""
+
+_MEAN_STREAM = 2
 
 _NEGATIVES_WITHIN = 5
 ECE_NAMES = ("ece", "ece_positive_class")
@@ -58,78 +64,93 @@ class Resampling:
         return cls(whole_number("n_resamples", n_resamples, minimum=0), seed, rows.groups is not None)
 
 
-def prepared(rows: ScoredRows, tables: Mapping[str, ReliabilityTable]) -> SortedRows:
-    """Return the rows made ready for measures under many weights."""
-    return SortedRows.prepare(rows.s, rows.y, probs=rows.p, losses=rows.losses(), tables=tables)
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What resamples are drawn from.
 
+    Attributes
+    ----------
+    measures : of the rows, or of cells of them.
+    labels : (m,) of the rows or cells.
+    sizes : (m,) rows of each cell; None where rows are drawn.
+    """
 
-def noises(
-    rows: ScoredRows, tables: tuple[ReliabilityTable, ...], *, confidence: float, seed: int
-) -> tuple[CalibrationNoise, ...]:
-    """Return, for each table, the ECE that a perfectly calibrated classifier would show on these probabilities."""
-    return tuple(
-        calibration_noise(
-            rows.p,
-            rows.y,
-            table,
-            rng=np.random.default_rng([seed, _NOISE_STREAM, index]),
-            confidence=confidence,
-            weights=rows.weights,
+    measures: SortedRows
+    labels: IntArray
+    sizes: FloatArray | None
+
+    @classmethod
+    def of(
+        cls,
+        rows: ScoredRows,
+        ranked: RankedCounts | RankedWeights,
+        calibrated: Calibrated,
+    ) -> Self:
+        """Prepare rows that are in order; very many independent ones are merged.
+
+        Parameters
+        ----------
+        ranked : the rows cumulated by score.
+        calibrated : the rows put into bins.
+        """
+        places = (0, calibrated.positive)  # of the two errors that have intervals
+        tables = dict(zip(ECE_NAMES, (calibrated.tables[place] for place in places), strict=True))
+        if not isinstance(ranked, RankedCounts) or not rows.independent or rows.n <= MOST_ROWS_DRAWN:
+            return cls(prepared(rows, tables, losses=calibrated.losses), rows.y, None)
+        cells = merged(
+            rows.y, rows.p, calibrated.losses, ranked=ranked, bins=calibrated.bins, limits=FPR_LIMITS.values()
         )
-        for index, table in enumerate(tables)
-    )
+        its = {
+            name: table.holding(rows_of_table(cells.probs, cells.labels, None, table)) for name, table in tables.items()
+        }
+        measures = SortedRows.prepare(cells.scores, cells.labels, cells.probs, cells.losses, its)
+        return cls(measures, cells.labels, cells.sizes)
+
+    def moved(self, values: Mapping[str, Metric]) -> dict[str, float]:
+        """Return by how much merging moves each measure where every row is drawn once; 0 without merging."""
+        if self.sizes is None:
+            return dict.fromkeys(self.measures.names, 0.0)
+        found = dict(zip(self.measures.names, self.measures.measures(self.sizes).tolist(), strict=True))
+        return {
+            name: value - exact if (exact := values[name].value) is not None and math.isfinite(value - exact) else 0.0
+            for name, value in found.items()
+        }
 
 
-def cox_metrics(rows: ScoredRows, *, confidence: float | None) -> dict[str, Metric]:
-    """Return calibration slope and intercept, undefined where a probability of 0 or 1 has no logit."""
-    names = ("calibration_slope", "calibration_intercept")
-    z = rows.logits()
-    if z is None:
-        return dict.fromkeys(names, Metric(None, "a probability is exactly 0 or 1, so that its logit is infinite"))
-    cox = cox_calibration(z, rows.y, confidence=confidence or 0.95, weights=rows.weights, groups=rows.groups)
-    found = (
-        Metric(cox.slope, cox.slope_reason, cox.slope_interval),
-        Metric(cox.intercept, cox.intercept_reason, cox.intercept_interval),
-    )
-    shown = found if confidence is not None else (dataclasses.replace(metric, interval=None) for metric in found)
-    return dict(zip(names, shown, strict=True))
+def prepared(
+    rows: ScoredRows, tables: Mapping[str, ReliabilityTable], *, losses: FloatArray | None = None
+) -> SortedRows:
+    """Return the rows made ready for measures under many weights; `losses` are theirs, where they are at hand."""
+    its = rows.losses() if losses is None else losses
+    return SortedRows.prepare(rows.s, rows.y, probs=rows.p, losses=its, tables=tables)
 
 
-def bin_intervals(
-    rows: ScoredRows, table: ReliabilityTable, *, confidence: float | None
-) -> tuple[Interval | None, ...]:
-    """Return Wilson's interval of the share of positives in each bin of a positive-class table."""
-    if confidence is None:
-        return (None,) * table.n_bins
-    index, _, _ = binned_rows(rows.p, rows.y, table)
-    found: list[Interval | None] = []
-    for place, (n, share) in enumerate(zip(table.counts.tolist(), table.accuracy, strict=True)):
-        inside = index == place
-        size = n if rows.independent or not n else rows.effective_size(rows.y == 1, inside)
-        found.append(wilson(min(float(share) * size, size), size, confidence=confidence) if size else None)
-    return tuple(found)
+def with_auc_interval(
+    rows: ScoredRows, values: Mapping[str, Metric], found: Interval | None, *, confidence: float
+) -> dict[str, Metric]:
+    """Return the metrics with DeLong's interval of the AUC, which may have been found already."""
+    auc = values["auc"]
+    if auc.value is not None and found is None:
+        found = auc_interval(rows.s, rows.y, confidence=confidence, weights=rows.weights, groups=rows.groups)
+    return {**values, "auc": auc if auc.value is None else auc.with_interval(found)}
 
 
-def with_intervals(
+def with_bootstrap_intervals(
     rows: ScoredRows,
     values: Mapping[str, Metric],
-    measures: SortedRows,
-    noise: Mapping[str, CalibrationNoise],
+    sample: Sample,
+    calibrated: Calibrated,
     *,
     confidence: float,
     resampling: Resampling,
 ) -> dict[str, Metric]:
-    """Return the metrics with DeLong's interval for the AUC and bootstrap intervals for what has no formula."""
-    found = dict(values)
-    if values["auc"].value is not None:
-        interval = auc_interval(rows.s, rows.y, confidence=confidence, weights=rows.weights, groups=rows.groups)
-        found["auc"] = values["auc"].with_interval(interval)
-    if resampling.n_resamples:
-        drawn = _drawn(rows, measures, resampling)
-        for name in (*RANKED, "brier", "log_loss"):
-            found[name] = values[name].with_interval(_bootstrapped(name, values[name], drawn[name], rows, confidence))
-        for name in ECE_NAMES:
-            found[name] = values[name].with_interval(_ece(values[name], drawn[name], noise[name], rows, confidence))
+    """Return the metrics with bootstrap intervals for what has no formula; the rows are in order."""
+    found, drawn = dict(values), _drawn(rows, values, sample, resampling)
+    for name in (*RANKED, "brier", "log_loss"):
+        found[name] = values[name].with_interval(_bootstrapped(name, values[name], drawn[name], rows, confidence))
+    noises = (calibrated.noise[0], calibrated.noise[calibrated.positive])
+    for name, noise in zip(ECE_NAMES, noises, strict=True):
+        found[name] = values[name].with_interval(_ece(values[name], drawn[name], noise, rows, confidence))
     return found
 
 
@@ -139,6 +160,7 @@ def resampled(
     *,
     ranked: Callable[[FloatArray], FloatArray],
     averaged: Callable[[FloatArray], FloatArray],
+    sample: Sample | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the replicates of two functions of weights (R, n), each (n_resamples, k); NaN where one is undefined.
 
@@ -147,34 +169,42 @@ def resampled(
     ranked : drawn with as many rows of each class as there are.
     averaged : drawn regardless of class, since a mean over all rows varies with the share of positives too: intervals
         that hold the share fixed cover the Brier score in as few as 75 % of samples, an ECE in 40 %.
+    sample : what the functions know of the rows, where that may be cells; None where they know every row.
     """
-    first, second = (
-        replicates(
+
+    def drawn(measure: Callable[[FloatArray], FloatArray], stream: list[int], *, stratified: bool) -> FloatArray:
+        return replicates(
             measure,
-            rows.y,
+            rows.y if sample is None else sample.labels,
             n_resamples=resampling.n_resamples,
             rng=np.random.default_rng(stream),
             groups=rows.groups,
             weights=rows.weights,
+            sizes=None if sample is None else sample.sizes,
             stratified=stratified,
         )
-        for measure, stream, stratified in (
-            (ranked, [resampling.seed], True),
-            (averaged, [resampling.seed, _MEAN_STREAM], False),
-        )
+
+    return side_by_side(
+        lambda: drawn(ranked, [resampling.seed], stratified=True),
+        lambda: drawn(averaged, [resampling.seed, _MEAN_STREAM], stratified=False),
+        rows=0 if sample is None or sample.sizes is None else rows.n,  # rows one by one take the memory of both
     )
-    return first, second
 
 
-def _drawn(rows: ScoredRows, measures: SortedRows, resampling: Resampling) -> dict[str, FloatArray]:
+def _drawn(
+    rows: ScoredRows, values: Mapping[str, Metric], sample: Sample, resampling: Resampling
+) -> dict[str, FloatArray]:
+    measures = sample.measures
     wanted = [measures.names.index(name) for name in RANKED]
     ranked, averaged = resampled(
         rows,
         resampling,
         ranked=lambda weights: measures.ranking_measures(weights)[:, wanted],
         averaged=measures.calibration_measures,
+        sample=sample,
     )
-    return dict(zip((*RANKED, *AVERAGED), (*ranked.T, *averaged.T), strict=True))
+    drawn, moved = dict(zip((*RANKED, *AVERAGED), (*ranked.T, *averaged.T), strict=True)), sample.moved(values)
+    return {name: column if not moved[name] else column - moved[name] for name, column in drawn.items()}
 
 
 def resolved(name: str, rows: ScoredRows) -> bool:

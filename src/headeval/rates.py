@@ -63,7 +63,9 @@ def rates(counts: ConfusionCounts, *, confidence: float | None) -> dict[str, Met
     return found
 
 
-def rates_of_rows(rows: ScoredRows, threshold: float, *, confidence: float | None) -> dict[str, Metric]:
+def rates_of_rows(
+    rows: ScoredRows, threshold: float, *, confidence: float | None, counts: ConfusionCounts | None = None
+) -> dict[str, Metric]:
     """Return every rate at a threshold; rows can be weighted, or come in groups that are not independent.
 
     Where they do, the intervals are those of as many independent rows as would tell the rate as well (Korn and
@@ -73,9 +75,11 @@ def rates_of_rows(rows: ScoredRows, threshold: float, *, confidence: float | Non
     ----------
     threshold : on the probability.
     confidence : in (0, 1), or None for no intervals.
+    counts : the outcomes of these rows there, where they were counted already.
     """
     if rows.independent:
-        return rates(confusion_counts(rows.p, rows.y, threshold=threshold), confidence=confidence)
+        counted = confusion_counts(rows.p, rows.y, threshold=threshold) if counts is None else counts
+        return rates(counted, confidence=confidence)
     flagged = rows.p >= threshold
     outcome = np.where(rows.y == 1, np.where(flagged, 0, 2), np.where(flagged, 1, 3))
     w = np.ones(rows.n) if rows.weights is None else rows.weights

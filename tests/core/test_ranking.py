@@ -12,7 +12,8 @@ from scipy import stats
 from sklearn import metrics
 
 from headeval.core.checks import FloatArray, IntArray
-from headeval.core.ranking import average_precision, pr_curve, rank_counts, roc_auc, roc_curve
+from headeval.core.ranked import rank_counts
+from headeval.core.ranking import average_precision, pr_curve, roc_auc, roc_curve
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 few = st.sampled_from([-1.5, -0.0, 0.0, 5e-324, 0.25, 1.0, 1e308, -1e308])  # ties, subnormals and the far ends

@@ -19,7 +19,8 @@ from headeval.core.bootstrap_bounds import (
     student_reach,
     unseen_rows,
 )
-from headeval.core.checks import FloatArray, IntArray
+from headeval.core.checks import FloatArray
+from headeval.core.draws import draw_from_cells, draw_rows, strata_of
 from headeval.core.intervals import Interval
 from headeval.core.weighted import block_size
 
@@ -37,6 +38,7 @@ def replicates(
     rng: np.random.Generator,
     groups: ArrayLike | None = None,
     weights: ArrayLike | None = None,
+    sizes: ArrayLike | None = None,
     stratified: bool = True,
 ) -> FloatArray:
     """Evaluate a measure on resamples of the rows, drawn with replacement and given as weights.
@@ -52,6 +54,8 @@ def replicates(
         however the resamples are divided into blocks.
     groups : (n,) names or numbers; rows of one group are drawn together or not at all, G groups of G. None draws rows.
     weights : (n,) not negative; a row drawn m times has m times its weight. None counts every row once.
+    sizes : (n,) ≥ 1: what `measure` knows are not rows but cells of so many of them, whose rows it cannot tell apart.
+        Rows are still what is drawn, and counted by cell. It needs rows without groups or weights.
     stratified : draw as many positives and as many negatives as there are: what varies is the measure at this share of
         positives. It needs rows, or groups of one class each; where a group has both classes, groups are drawn
         regardless of class. False draws regardless of class always, so that the share varies as in a random sample.
@@ -83,14 +87,22 @@ def replicates(
     y = checks.binary_labels(labels, n=np.size(labels))
     if not y.size:
         raise ValueError("labels must hold at least one row")
-    base = checks.sample_weights(weights, n=y.size)
+    base, rows_of_cells = (
+        checks.sample_weights(part, n=y.size, name=name) for part, name in ((weights, "weights"), (sizes, "sizes"))
+    )
+    if rows_of_cells is not None and not (base is None and groups is None):
+        raise ValueError("sizes need rows without groups and weights")
     codes = None if groups is None else checks.group_codes(groups, n=y.size)
-    strata = _strata(y, codes, stratified=stratified)
+    strata = strata_of(y, codes, stratified=stratified)
     streams = [np.random.default_rng(rng.integers(2**32, size=4)) for _ in strata]
     blocks = []
     size = block_size(y.size)
     for first in range(0, n_resamples, size):
-        counts = _draw(strata, streams, min(size, n_resamples - first))
+        wanted = min(size, n_resamples - first)
+        if rows_of_cells is None:
+            counts = draw_rows(strata, streams, wanted)
+        else:
+            counts = draw_from_cells(rows_of_cells, strata, streams, wanted)
         rows = counts if codes is None else counts.take(codes, axis=1)
         blocks.append(measure(rows if base is None else rows * base))
     return np.concatenate(blocks)
@@ -263,25 +275,3 @@ def _usable(values: ArrayLike) -> FloatArray | None:
 
 def _wider(one: Bounds, other: Bounds) -> Bounds:
     return min(one[0], other[0]), max(one[1], other[1])
-
-
-def _draw(strata: list[IntArray], streams: list[np.random.Generator], n_resamples: int) -> FloatArray:
-    """Return how often each unit was drawn, (n_resamples, units); every stratum as often as it has units."""
-    drawn = np.hstack(
-        [
-            stratum[stream.integers(stratum.size, size=(n_resamples, stratum.size))]
-            for stratum, stream in zip(strata, streams, strict=True)
-        ]
-    )
-    units = drawn.shape[1]
-    drawn += np.arange(0, n_resamples * units, units)[:, None]
-    counts = np.bincount(drawn.ravel(), minlength=n_resamples * units)
-    return counts.reshape(n_resamples, units).astype(np.float64)
-
-
-def _strata(y: IntArray, codes: IntArray | None, *, stratified: bool) -> list[IntArray]:
-    """Return the units that are drawn, rows or groups, apart by class where each has one class."""
-    share = y.astype(np.float64) if codes is None else np.bincount(codes, weights=y) / np.bincount(codes)
-    if not stratified or ((share > 0) & (share < 1)).any():
-        return [np.arange(share.size)]
-    return [units for units in (np.flatnonzero(share == 1), np.flatnonzero(share == 0)) if units.size]

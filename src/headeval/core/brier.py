@@ -1,13 +1,17 @@
 """The Brier score taken apart: how much is miscalibration, how much separation, how much the data themselves."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from headeval.core.calibration import ReliabilityTable, binned_rows, unit_weights
+from headeval.core.bins import BinnedRows, ReliabilityTable, unit_weights
+from headeval.core.calibration import binned_rows
 from headeval.core.checks import FloatArray, IntArray
+
+_BLOCK = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,31 +88,57 @@ def brier_parts(
     if table.convention != "positive-class":
         raise ValueError(f"table must be a positive-class one, got {table.convention}")
     index, p, y = binned_rows(probs, labels, table)
-    return _parts(index, p, y, unit_weights(weights, n=p.shape[0]), table.n_bins)
+    weight = None if weights is None else unit_weights(weights, n=p.shape[0])
+    return parts_of_bins(
+        BinnedRows(table.convention, table.binning, table.lower[1:], index, p, y, weight, table.counts)
+    )
 
 
-def _parts(index: IntArray, p: FloatArray, y: IntArray, w: FloatArray, n_bins: int) -> BrierParts:
-    # Every difference is formed before it is summed, and every sum is exact until its end: the parts can be a million
-    # times the score that they add up to.
-    order = np.argsort(index, kind="stable")
-    ends = np.cumsum(np.bincount(index, minlength=n_bins))[:-1]
-
-    def by_bin(terms: FloatArray) -> FloatArray:
-        return np.array([math.fsum(part.tolist()) for part in np.split(terms[order], ends)])
-
-    ones, held = by_bin(w * y), by_bin(w)
+def parts_of_bins(bins: BinnedRows) -> BrierParts:
+    """Return `brier_parts` of rows that were put into the bins of their positive-class table already."""
+    # Every difference is formed before it is summed, and every sum is exact until its end, or nearly so for very many
+    # rows: the parts can be a million times the score that they add up to.
+    p, y, weighted = bins.confidence, bins.outcome, bins.weighted
+    by_bin = _exact_sums(bins)
+    ones, held = by_bin(weighted(y)), bins.counts if bins.weights is None else by_bin(bins.weights)
     divisor = np.where(held > 0, held, 1.0)
-    total, total_ones, total_zeros = math.fsum(held), math.fsum(ones), math.fsum((w * (1 - y)).tolist())
-    gap = by_bin(w * (p - y)) / divisor
+    total, total_ones = math.fsum(held), math.fsum(ones)
+    total_zeros = total - total_ones if bins.weights is None else math.fsum((bins.weights * (1 - y)).tolist())
+    gap = by_bin(weighted(p - y)) / divisor
     lift = ones / divisor - total_ones / total
-    off_p = p - (by_bin(w * p) / divisor)[index]
+    off_p = p - _by_row(by_bin(weighted(p)) / divisor, bins)
     # Once more, since a mean near 1 is rounded by more than probabilities near 1 can lie apart.
-    off_p -= (by_bin(w * off_p) / divisor)[index]
-    off_y = y - (ones / divisor)[index]
+    off_p -= _by_row(by_bin(weighted(off_p)) / divisor, bins)
+    variance = math.fsum(by_bin(weighted(np.square(off_p))))
+    off_p *= y - _by_row(ones / divisor, bins)
     return BrierParts(
         reliability=math.fsum(held * np.square(gap)) / total,
         resolution=math.fsum(held * np.square(lift)) / total,
         uncertainty=(total_ones / total) * (total_zeros / total),  # 1 − ȳ would cancel where ȳ is near 1
-        within_bin_variance=math.fsum((w * np.square(off_p)).tolist()) / total,
-        within_bin_covariance=2.0 * math.fsum((w * off_p * off_y).tolist()) / total,
+        within_bin_variance=variance / total,
+        within_bin_covariance=2.0 * math.fsum(by_bin(weighted(off_p))) / total,
     )
+
+
+def _by_row(values: FloatArray, bins: BinnedRows) -> FloatArray:
+    """Return for each row what belongs to its bin."""
+    if bins.starts is None:
+        return values[bins.index]
+    return np.repeat(values[bins.index[bins.starts]], np.diff(bins.starts, append=bins.index.shape[0]))
+
+
+def _exact_sums(bins: BinnedRows) -> Callable[[FloatArray | IntArray], FloatArray]:
+    """Return what sums values (n,) by bin: exactly, or of very many sorted rows in blocks, each rounded a few times."""
+    if bins.starts is None:
+        order = np.argsort(bins.index, kind="stable")
+        ends = np.cumsum(bins.counts)[:-1]
+        return lambda terms: np.array([math.fsum(part.tolist()) for part in np.split(terms[order], ends)])
+    blocks = np.union1d(bins.starts, np.arange(0, bins.index.shape[0], _BLOCK))
+    of_block = bins.index[blocks]
+    order, ends = np.argsort(of_block, kind="stable"), np.cumsum(np.bincount(of_block, minlength=bins.n_bins))[:-1]
+
+    def summed(terms: FloatArray | IntArray) -> FloatArray:
+        parts = np.split(np.add.reduceat(terms, blocks)[order], ends)
+        return np.array([math.fsum(part.tolist()) for part in parts])
+
+    return summed

@@ -9,52 +9,34 @@ Three conventions of the expected calibration error are in use; each is reached 
 | positive-class   | p against the fraction of positives   | –          | (lo, hi]              | 10              |
 """
 
-from dataclasses import dataclass
-from typing import Literal, get_args
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from headeval.core import checks
+from headeval.core.bins import (
+    DEFAULT_BINS,
+    Binning,
+    Convention,
+    ReliabilityTable,
+    bins_of_confidences,
+    checked_bins,
+    confidences,
+    rows_of_table,
+    unit_weights,
+)
 from headeval.core.checks import FloatArray, IntArray
 
-Convention = Literal["top-label", "top-label-left", "positive-class"]
-Binning = Literal["equal-width", "equal-mass"]
-
-DEFAULT_BINS: dict[Convention, int] = {"top-label": 15, "top-label-left": 10, "positive-class": 10}
-
-
-@dataclass(frozen=True, slots=True)
-class ReliabilityTable:
-    """Rows of a reliability diagram, with the errors that sum them up.
-
-    Attributes
-    ----------
-    convention, binning : how the rows were made.
-    lower, upper : (B,) edges of each bin; which side is closed is the convention's.
-    counts : (B,) rows in the bin, whatever their weights.
-    confidence : (B,) mean confidence, 0.0 in an empty bin.
-    accuracy : (B,) share correct (positive-class: share of positives), 0.0 in an empty bin.
-    weight : (B,) share of all weight that is in the bin; counts/n where rows are not weighted.
-    ece : Σ weight·|accuracy − confidence|.
-    mce : the largest |accuracy − confidence| of a bin that is not empty.
-    """
-
-    convention: Convention
-    binning: Binning
-    lower: FloatArray
-    upper: FloatArray
-    counts: IntArray
-    confidence: FloatArray
-    accuracy: FloatArray
-    weight: FloatArray
-    ece: float
-    mce: float
-
-    @property
-    def n_bins(self) -> int:
-        """Return the number of bins, empty ones included."""
-        return int(self.counts.shape[0])
+__all__ = [
+    "DEFAULT_BINS",
+    "Binning",
+    "Convention",
+    "ReliabilityTable",
+    "binned_rows",
+    "ece",
+    "reliability_bins",
+    "reliability_table",
+    "unit_weights",
+]
 
 
 def reliability_table(
@@ -96,19 +78,12 @@ def reliability_table(
     >>> table.counts.tolist(), round(table.ece, 12)
     ([0, 0, 1, 2, 1], 0.25)
     """
-    if convention not in get_args(Convention):
-        raise ValueError(f"convention must be one of {', '.join(get_args(Convention))}, got {convention!r}")
-    if binning not in get_args(Binning):
-        raise ValueError(f"binning must be one of {', '.join(get_args(Binning))}, got {binning!r}")
-    n_bins = checks.whole_number("n_bins", DEFAULT_BINS[convention] if n_bins is None else n_bins, minimum=1)
-    confidence, correct = _confidence(probs, labels, convention)
-    weight = unit_weights(weights, n=confidence.shape[0])
-    if binning == "equal-width":
-        inner = np.arange(1, n_bins) / n_bins
-    else:
-        inner = _equal_mass_edges(confidence, n_bins, closed_left=convention == "top-label-left")
-    index = _index(inner, confidence, convention)
-    return _table(index, confidence, correct, weight, inner, convention, binning)
+    n_bins = checked_bins(convention, n_bins, binning)
+    confidence, outcome = confidences(*_checked(probs, labels, convention), convention)
+    s = checks.sample_weights(weights, n=confidence.shape[0])
+    return bins_of_confidences(
+        confidence, outcome, None if s is None else unit_weights(s, n=s.shape[0]), convention, n_bins, binning
+    ).table()
 
 
 def binned_rows(probs: ArrayLike, labels: ArrayLike, table: ReliabilityTable) -> tuple[IntArray, FloatArray, IntArray]:
@@ -136,12 +111,12 @@ def binned_rows(probs: ArrayLike, labels: ArrayLike, table: ReliabilityTable) ->
     >>> index.tolist(), confidence.tolist(), outcome.tolist()
     ([1, 1], [0.9, 0.8], [1, 0])
     """
-    confidence, correct = _confidence(probs, labels, table.convention)
-    index = _index(table.lower[1:], confidence, table.convention)
-    counts = np.bincount(index, minlength=table.n_bins)
-    if not np.array_equal(counts, table.counts):
-        raise ValueError(f"table must be made of these rows, got counts {table.counts.tolist()} for {counts.tolist()}")
-    return index, confidence, correct
+    rows = rows_of_table(*_checked(probs, labels, table.convention), None, table)
+    if not np.array_equal(rows.counts, table.counts):
+        raise ValueError(
+            f"table must be made of these rows, got counts {table.counts.tolist()} for {rows.counts.tolist()}"
+        )
+    return rows.index, rows.confidence, rows.outcome
 
 
 def reliability_bins(probs: ArrayLike, labels: ArrayLike, n_bins: int = 15) -> tuple[IntArray, FloatArray, FloatArray]:
@@ -208,74 +183,10 @@ def ece(probs: ArrayLike, labels: ArrayLike, n_bins: int = 15) -> float:
     return reliability_table(probs, labels, convention="top-label", n_bins=n_bins).ece
 
 
-def _confidence(probs: ArrayLike, labels: ArrayLike, convention: Convention) -> tuple[FloatArray, IntArray]:
-    """Return the confidence of each row and whether it was borne out."""
+def _checked(probs: ArrayLike, labels: ArrayLike, convention: Convention) -> tuple[FloatArray, IntArray]:
     p = checks.probabilities("probs", probs, ndim=(1, 2) if convention == "top-label" else (1,))
     if p.shape[0] == 0 and convention != "top-label-left":
         raise ValueError("probs must hold at least one row")
-    if p.ndim == 2:
-        if p.shape[1] < 2:
-            raise ValueError(f"probs must have a column for each of at least 2 classes, got shape {p.shape}")
-        y = checks.class_labels(labels, n=p.shape[0], n_classes=p.shape[1])
-        return p.max(axis=1), (p.argmax(axis=1) == y).astype(np.int64)
-    y = checks.binary_labels(labels, n=p.shape[0])
-    if convention == "positive-class":
-        return p, y
-    predicted = p >= 0.5 if convention == "top-label" else p > 0.5
-    return np.where(predicted, p, 1.0 - p), (predicted == (y == 1)).astype(np.int64)
-
-
-def unit_weights(weights: ArrayLike | None, *, n: int) -> FloatArray:
-    """Return weights below 2, the largest at least 1, so that neither their sum nor their squares overflow."""
-    s = checks.sample_weights(weights, n=n)
-    # A power of two moves no digit, so that the unit of the weights changes nothing; nor does a weight of 1, even of
-    # the smallest confidence there is.
-    return np.ones(n) if s is None else np.ldexp(s, 1 - np.frexp(s.max())[1])
-
-
-def _index(inner: FloatArray, confidence: FloatArray, convention: Convention) -> IntArray:
-    # Comparing with the edges themselves, b/B, is clip(ceil(c·B) − 1, 0, B − 1) without the rounding of
-    # the product c·B, which for some B puts an edge into the bin above.
-    return np.searchsorted(inner, confidence, side="right" if convention == "top-label-left" else "left")
-
-
-def _equal_mass_edges(confidence: FloatArray, n_bins: int, *, closed_left: bool) -> FloatArray:
-    """Return inner edges at the k/B quantiles; edges are values that occur, so ties stay together."""
-    n = confidence.shape[0]
-    if n == 0:
-        return np.empty(0)
-    ordered = np.sort(confidence)
-    position = np.arange(1, n_bins) * n // n_bins
-    if closed_left:
-        return np.unique(ordered[position][ordered[position] > ordered[0]])
-    edges = ordered[np.maximum(position - 1, 0)]
-    return np.unique(edges[edges < ordered[-1]])
-
-
-def _table(
-    index: IntArray,
-    confidence: FloatArray,
-    correct: IntArray,
-    weight: FloatArray,
-    inner: FloatArray,
-    convention: Convention,
-    binning: Binning,
-) -> ReliabilityTable:
-    n_bins = inner.shape[0] + 1
-    held = np.bincount(index, weights=weight, minlength=n_bins)
-    divisor, total = np.where(held > 0, held, 1.0), float(weight.sum()) or 1.0  # no rows: every sum is 0
-    mean_confidence = np.bincount(index, weights=weight * confidence, minlength=n_bins) / divisor
-    mean_accuracy = np.bincount(index, weights=weight * correct, minlength=n_bins) / divisor
-    gap = np.abs(mean_accuracy - mean_confidence)
-    return ReliabilityTable(
-        convention=convention,
-        binning=binning,
-        lower=np.append(0.0, inner),
-        upper=np.append(inner, 1.0),
-        counts=np.bincount(index, minlength=n_bins),
-        confidence=mean_confidence,
-        accuracy=mean_accuracy,
-        weight=held / total,
-        ece=float(held @ gap) / total,
-        mce=float(gap[held > 0].max(initial=0.0)),
-    )
+    if p.ndim == 2 and p.shape[1] < 2:
+        raise ValueError(f"probs must have a column for each of at least 2 classes, got shape {p.shape}")
+    return p, checks.class_labels(labels, n=p.shape[0], n_classes=p.shape[1] if p.ndim == 2 else 2)

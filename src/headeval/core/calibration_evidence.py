@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headeval.core import checks
-from headeval.core.calibration import ReliabilityTable, binned_rows, unit_weights
+from headeval.core.bins import BinnedRows, ReliabilityTable, unit_weights
+from headeval.core.calibration import binned_rows
 from headeval.core.checks import FloatArray, IntArray
 
 # A bin's sum is drawn as a normal variable where its excess kurtosis, and with it the square of its skewness, is at
@@ -92,13 +93,31 @@ def calibration_noise(
     """
     confidence = checks.confidence_level(confidence)
     n_simulations = checks.whole_number("n_simulations", n_simulations, minimum=1)
-    index, stated, _ = binned_rows(probs, labels, table)
-    weight = unit_weights(weights, n=stated.shape[0])
-    total = float(weight.sum()) or 1.0
-    if not np.allclose(np.bincount(index, weights=weight, minlength=table.n_bins) / total, table.weight, atol=1e-9):
+    index, stated, outcome = binned_rows(probs, labels, table)
+    weight = None if weights is None else unit_weights(weights, n=index.shape[0])
+    bins = BinnedRows(table.convention, table.binning, table.lower[1:], index, stated, outcome, weight, table.counts)
+    total = float(index.shape[0] if weight is None else weight.sum()) or 1.0
+    if not np.allclose(bins.held() / total, table.weight, atol=1e-9):
         raise ValueError("table must be made with these weights")
+    return noise_of_bins(bins, table, rng=rng, n_simulations=n_simulations, confidence=confidence)
+
+
+def noise_of_bins(
+    bins: BinnedRows,
+    table: ReliabilityTable,
+    *,
+    rng: np.random.Generator,
+    n_simulations: int = 1000,
+    confidence: float = 0.95,
+) -> CalibrationNoise:
+    """Return `calibration_noise` of rows that were put into the bins of their table already."""
+    total = float(bins.index.shape[0] if bins.weights is None else bins.weights.sum()) or 1.0
+    spread = bins.confidence * (1.0 - bins.confidence)
+    if bins.weights is not None:
+        spread = np.square(bins.weights) * bins.confidence * (1.0 - bins.confidence)
+    variance = bins.sums(spread)
     # Σ w(outcome − c) over a bin is its share of weight times accuracy − confidence, times all weight.
-    sums = _simulated_sums(index, stated, weight, table.n_bins, n_simulations, rng, whole=weights is None)
+    sums = _simulated_sums(bins, spread, variance, n_simulations, rng)
     errors = np.abs(sums).sum(axis=0) / total
     # Simulated and observed errors can be the same number, summed in another order.
     as_large = np.count_nonzero(errors >= table.ece * (1 - 1e-9) - 1e-12)
@@ -108,16 +127,16 @@ def calibration_noise(
         quantile=float(np.quantile(errors, confidence)),
         n_simulations=n_simulations,
         p_value=(1 + int(as_large)) / (1 + n_simulations),
-        ece_corrected=_corrected(table, index, stated, weight),
+        ece_corrected=_corrected(table, bins, variance),
     )
 
 
-def _corrected(table: ReliabilityTable, index: IntArray, confidence: FloatArray, weight: FloatArray) -> float:
-    squared = np.square(weight)
-    held = np.bincount(index, weights=weight, minlength=table.n_bins)
+def _corrected(table: ReliabilityTable, bins: BinnedRows, variance: FloatArray) -> float:
+    held = bins.held()
     held = np.where(held > 0, held, 1.0)
-    share = np.bincount(index, weights=squared, minlength=table.n_bins) / held / held  # 1/n without weights
-    stated = np.bincount(index, weights=squared * confidence * (1.0 - confidence), minlength=table.n_bins) / held / held
+    squares = bins.counts if bins.weights is None else bins.sums(np.square(bins.weights))
+    share = squares / held / held  # 1/n without weights
+    stated = variance / held / held
     accuracy = np.clip(table.accuracy, 0.0, 1.0)
     alone = share >= 1.0 - 1e-12
     seen = np.where(alone, 0.0, accuracy * (1.0 - accuracy) * share / np.where(alone, 1.0, 1.0 - share))
@@ -136,28 +155,22 @@ def _folded_excess(gap: float, s: float) -> float:
 
 
 def _simulated_sums(
-    index: IntArray,
-    confidence: FloatArray,
-    weight: FloatArray,
-    n_bins: int,
-    n_simulations: int,
-    rng: np.random.Generator,
-    *,
-    whole: bool,
+    bins: BinnedRows, spread: FloatArray, variance: FloatArray, n_simulations: int, rng: np.random.Generator
 ) -> FloatArray:
     """Return Σ w(X − c) of each bin, (n_bins, n_simulations), for X = 1 with probability c, else 0."""
-    spread = np.square(weight) * confidence * (1.0 - confidence)
-    variance = np.bincount(index, weights=spread, minlength=n_bins)
+    weights, confidence = bins.weights, bins.confidence
     # At least the fourth cumulant, and by Cauchy and Schwarz at least the squared third one over the variance.
-    fourth = np.bincount(index, weights=np.square(weight) * spread, minlength=n_bins)
+    fourth = variance if weights is None else bins.sums(np.square(weights) * spread)
     large = fourth < NORMAL_KURTOSIS * np.square(variance)
-    sums = np.empty((n_bins, n_simulations))
+    sums = np.empty((bins.n_bins, n_simulations))
     sums[large] = np.sqrt(variance[large])[:, None] * rng.standard_normal((np.count_nonzero(large), n_simulations))
-    if whole:  # the number of rows that are right is a whole one
-        expected = np.bincount(index, weights=confidence, minlength=n_bins)[large, None]
+    if weights is None:  # the number of rows that are right is a whole one
+        expected = bins.sums(confidence)[large, None]
         sums[large] = np.rint(sums[large] + expected) - expected
-    rows = np.flatnonzero(~large[index])
-    small = _surprises(index[rows], confidence[rows], weight[rows], (n_bins, n_simulations), rng)
+    few = ~large & (bins.counts > 0)
+    rows = np.flatnonzero(few[bins.index]) if few.any() else np.empty(0, dtype=np.int64)
+    weight = np.ones(rows.size) if weights is None else weights[rows]
+    small = _surprises(bins.index[rows], confidence[rows], weight, (bins.n_bins, n_simulations), rng)
     sums[~large] = small[~large]
     return sums
 

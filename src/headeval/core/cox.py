@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from headeval.core import checks
 from headeval.core.calibration import unit_weights
 from headeval.core.checks import FloatArray, IntArray
+from headeval.core.cox_many import Line, blocks_of_rows, refined
 from headeval.core.intervals import Interval
 from headeval.core.newton import LogisticProblem, newton
 from headeval.core.stable import logsumexp, sigmoid, softplus
@@ -58,6 +59,7 @@ class _Rows:
     y: IntArray
     s: FloatArray
     groups: IntArray | None
+    blocks: "_Rows | None" = None  # of very many rows that all count once and are alike within them
 
 
 def cox_calibration(
@@ -106,13 +108,8 @@ def cox_calibration(
     if not z.size:
         raise ValueError("logits must hold at least one row")
     confidence = checks.confidence_level(confidence)
-    s = unit_weights(weights, n=z.shape[0])
-    codes = None if groups is None else checks.group_codes(groups, n=z.shape[0])
-    if groups is None and weights is not None:
-        codes = np.arange(z.shape[0])
-    seen = s > 0
-    rows = _Rows(z[seen], y[seen], s[seen], None if codes is None else np.unique(codes[seen], return_inverse=True)[1])
     quantile = -NormalDist().inv_cdf((1.0 - confidence) / 2)
+    rows = _rows(z, y, weights, groups)
     parts: list[tuple[float | None, Interval | None, str]] = []
     for estimate in (_slope, _intercept):
         try:
@@ -122,6 +119,19 @@ def cox_calibration(
         else:
             parts.append((value, _wald(value, quantile * error, confidence, rows.groups), ""))
     return CoxCalibration(*parts[0], *parts[1])
+
+
+def _rows(z: FloatArray, y: IntArray, weights: ArrayLike | None, groups: ArrayLike | None) -> _Rows:
+    if weights is None and groups is None:
+        blocks = blocks_of_rows(z, y, largest=_FAR)
+        ones = np.broadcast_to(1.0, z.shape)
+        return _Rows(z, y, ones, None, None if blocks is None else _Rows(*blocks, groups=None))
+    s = unit_weights(weights, n=z.shape[0])
+    codes = None if groups is None else checks.group_codes(groups, n=z.shape[0])
+    if groups is None and weights is not None:
+        codes = np.arange(z.shape[0])
+    seen = s > 0
+    return _Rows(z[seen], y[seen], s[seen], None if codes is None else np.unique(codes[seen], return_inverse=True)[1])
 
 
 def _wald(value: float, half_width: float, confidence: float, groups: IntArray | None) -> Interval | None:
@@ -143,6 +153,9 @@ def _slope(rows: _Rows) -> tuple[float, float]:
     """Return b and its standard error."""
     z, y = rows.z, rows.y
     _both_classes(y)
+    found = _of_many(rows, fixed=False)
+    if found is not None:
+        return found.b, math.sqrt(found.variance)
     negative, positive = z[y == 0], z[y == 1]
     if z.min() == z.max():
         raise CoxError("all logits are equal, so no slope can be seen")
@@ -160,6 +173,21 @@ def _slope(rows: _Rows) -> tuple[float, float]:
     if fitted is None:
         raise CoxError("the logits differ too much in size, or too little, for a slope in float64")
     return fitted[0], fitted[2]
+
+
+def _of_many(rows: _Rows, *, fixed: bool) -> Line | None:
+    """Return the estimate from very many independent rows, or None where it must be found in the usual way."""
+    if rows.blocks is None:
+        return None
+    try:
+        line = (1.0, _offset(rows.blocks)) if fixed else _fitted(rows.blocks.z, rows.blocks)
+    except CoxError:
+        return None
+    if line is None:
+        return None
+    center = float(np.average(rows.blocks.z, weights=rows.blocks.s))
+    spread = math.sqrt(np.average(np.square(rows.blocks.z - center), weights=rows.blocks.s))
+    return refined(rows.z, rows.y, line[0], line[1], scale=(center, spread), fixed=fixed)
 
 
 def _fitted(z: FloatArray, rows: _Rows) -> tuple[float, float, float] | None:
@@ -186,6 +214,9 @@ def _intercept(rows: _Rows) -> tuple[float, float]:
     _both_classes(rows.y)
     if np.abs(rows.z).max() > _LARGEST:
         raise CoxError(_TOO_FAR_APART)
+    found = _of_many(rows, fixed=True)
+    if found is not None:
+        return found.a, math.sqrt(found.variance)
     a = _offset(rows)
     return a, math.sqrt(_variance(np.ones((rows.z.shape[0], 1)), a + rows.z, rows)[0])
 

@@ -26,6 +26,7 @@ def roc_band(
     confidence: float,
     weights: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    sizes: ArrayLike | None = None,
 ) -> Band:
     """Return bounds of the recall at given false-positive rates, on the lines between the corners of the curve.
 
@@ -38,7 +39,7 @@ def roc_band(
     scores : (n,) finite; anything that ranks, larger meaning more positive.
     labels : (n,) in {0, 1}, both present (with a weight above zero).
     grid_fpr : (g,) in [0, 1].
-    n_resamples, rng, weights, groups : as for `replicates`; the order of the rows changes nothing.
+    n_resamples, rng, weights, groups, sizes : as for `replicates`; the order of the rows changes nothing.
     confidence : in (0, 1), of each pair of bounds, not of the band as a whole.
 
     Returns
@@ -64,7 +65,7 @@ def roc_band(
     >>> band[0].round(2).tolist(), band[1].tolist()
     ([0.61, 0.61], [1.0, 1.0])
     """
-    rows = _Rows.checked(scores, labels, weights, groups)
+    rows = _Rows.checked(scores, labels, weights, groups, sizes)
     grid = checks.probabilities("grid_fpr", grid_fpr)
     drawn = _resampled(rows, lambda tp, fp: _recall_at(grid, tp, fp), n_resamples, rng)
     own = _recall_at(grid, *rows.cumulated(rows.unit_weights)[:, 0])
@@ -90,13 +91,14 @@ def pr_band(
     confidence: float,
     weights: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    sizes: ArrayLike | None = None,
 ) -> Band:
     """Return bounds of the precision at given recalls, each the precision of the first threshold that reaches it.
 
     Parameters
     ----------
     grid_recall : (g,) in [0, 1]; at 0 the precision of the first threshold that finds a positive.
-    scores, labels, n_resamples, rng, confidence, weights, groups : as for `roc_band`.
+    scores, labels, n_resamples, rng, confidence, weights, groups, sizes : as for `roc_band`.
 
     Returns
     -------
@@ -115,7 +117,7 @@ def pr_band(
     >>> band[0].round(2).tolist(), band[1].tolist()
     ([0.61], [1.0])
     """
-    rows = _Rows.checked(scores, labels, weights, groups)
+    rows = _Rows.checked(scores, labels, weights, groups, sizes)
     grid = checks.probabilities("grid_recall", grid_recall)
     drawn = _resampled(rows, lambda tp, fp: _precision_at(grid, tp, fp), n_resamples, rng)
     tp, fp = rows.cumulated(rows.unit_weights)[:, 0]
@@ -137,10 +139,16 @@ class _Rows:
     ends: IntArray  # row after its last one
     weights: FloatArray | None
     groups: IntArray | None
+    sizes: FloatArray | None  # of cells of rows
 
     @classmethod
     def checked(
-        cls, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None, groups: ArrayLike | None
+        cls,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        weights: ArrayLike | None,
+        groups: ArrayLike | None,
+        sizes: ArrayLike | None,
     ) -> "_Rows":
         s = checks.finite_array("scores", scores, ndim=1)
         y, w = checks.binary_labels(labels, n=s.size), checks.sample_weights(weights, n=s.size)
@@ -148,7 +156,8 @@ class _Rows:
         if w is not None and not (w[y == 1].any() and w[y == 0].any()):
             raise ValueError("weights must leave both classes some weight")
         codes = None if groups is None else checks.group_codes(groups, n=s.size)
-        keys = [key for key in (codes, w, y, s) if key is not None]
+        cells = checks.sample_weights(sizes, n=s.size, name="sizes")
+        keys = [key for key in (cells, codes, w, y, s) if key is not None]
         order = np.lexsort(keys)[::-1]
         s = s[order]
         starts = np.flatnonzero(np.append(True, s[1:] != s[:-1]))
@@ -158,10 +167,13 @@ class _Rows:
             ends=np.append(starts[1:], s.size),
             weights=None if w is None else w[order],
             groups=None if codes is None else codes[order],
+            sizes=None if cells is None else cells[order],
         )
 
     @property
     def unit_weights(self) -> FloatArray:
+        if self.sizes is not None:
+            return self.sizes
         return np.ones(self.y.size) if self.weights is None else self.weights
 
     def cumulated(self, w: FloatArray) -> FloatArray:
@@ -174,7 +186,7 @@ class _Rows:
         self, share: float, among: NDArray[np.bool_], hits: NDArray[np.bool_], confidence: float
     ) -> tuple[float, float]:
         """Wilson's bounds of a share of the rows `among`, of which `hits` are counted, by their effective number."""
-        size = float(np.count_nonzero(among))
+        size = float(np.count_nonzero(among) if self.sizes is None else self.sizes[among].sum())
         if self.weights is not None or self.groups is not None:
             weights = None if self.weights is None else self.weights[among]
             groups = None if self.groups is None else self.groups[among]
@@ -194,7 +206,9 @@ def _resampled(
     def measure(w: FloatArray) -> FloatArray:
         return np.stack([curve(tp, fp) for tp, fp in zip(*rows.cumulated(w), strict=True)])
 
-    return replicates(measure, rows.y, n_resamples=n_resamples, rng=rng, groups=rows.groups, weights=rows.weights)
+    return replicates(
+        measure, rows.y, n_resamples=n_resamples, rng=rng, groups=rows.groups, weights=rows.weights, sizes=rows.sizes
+    )
 
 
 def _recall_at(grid: FloatArray, tp: FloatArray, fp: FloatArray) -> FloatArray:

@@ -24,7 +24,9 @@ from numpy.typing import ArrayLike
 from headeval.core import checks
 from headeval.core.checks import FloatArray
 from headeval.core.intervals import Difference, Interval, clopper_pearson, nonempty
-from headeval.core.placements import RankedRows, placements, spread
+from headeval.core.placements import RankedRows, Spread, counted_spread, placements, spread
+from headeval.core.ranked import RankedCounts
+from headeval.core.ranking import ranked_auc
 from headeval.core.stable import sigmoid
 from headeval.core.student import student_quantile, student_tail
 
@@ -75,7 +77,29 @@ def auc_interval(
     confidence = checks.confidence_level(confidence)
     rows = RankedRows.checked(scores, labels, weights=weights, groups=groups)
     auc, losses = placements(rows)
-    found = spread(rows, losses if auc >= 0.5 else 1 - losses)
+    return _auc_interval(auc, spread(rows, losses if auc >= 0.5 else 1 - losses), confidence)
+
+
+def ranked_auc_interval(ranked: RankedCounts, *, confidence: float) -> Interval:
+    """Return `auc_interval` of rows that were ranked already, each counting once and independent of the others.
+
+    Parameters
+    ----------
+    ranked : both classes present.
+    confidence : in (0, 1).
+
+    Examples
+    --------
+    >>> from headeval.core.ranked import rank_counts
+    >>> ranked = rank_counts(np.array([2.0] * 12 + [1.0] * 30), np.array([1] * 12 + [0] * 30))
+    >>> round(ranked_auc_interval(ranked, confidence=0.95).lower, 4)
+    0.7354
+    """
+    auc = ranked_auc(ranked)
+    return _auc_interval(auc, counted_spread(ranked, auc), confidence)
+
+
+def _auc_interval(auc: float, found: Spread, confidence: float) -> Interval:
     exact = clopper_pearson(auc * found.pairs, found.pairs, confidence=confidence)
     lower, upper = exact.lower, exact.upper
     if found.variance and 0 < auc < 1:

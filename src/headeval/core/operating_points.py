@@ -1,5 +1,7 @@
 """Single points of the ROC curve that a deployment is decided on."""
 
+import math
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from headeval.core import checks
 from headeval.core.checks import FloatArray, IntArray
-from headeval.core.ranking import RankedCounts, RankedWeights, rank_counts, rank_weights
+from headeval.core.ranked import BLOCK, RankedCounts, RankedWeights, rank_counts, rank_weights
 
 # Sums of weights carry rounding errors; a rate this much above the bound is the bound.
 _ROUNDING = 1e-12
@@ -55,9 +57,13 @@ def recall_at_fpr(scores: ArrayLike, labels: ArrayLike, *, max_fpr: float, weigh
     [0.5, 1.0]
     """
     max_fpr = checks.real_number("max_fpr", max_fpr, minimum=0.0, maximum=1.0)
-    fpr, recall = _corners(scores, labels, weights)
-    within = fpr <= (max_fpr if weights is None else max_fpr * (1 + _ROUNDING))
-    return float(recall[within][-1])
+    ranked = _ranked_with_both(scores, labels, weights)
+    return _recall(ranked, max_fpr if weights is None else max_fpr * (1 + _ROUNDING))
+
+
+def ranked_recall_at_fpr(ranked: RankedCounts, *, max_fpr: float) -> float:
+    """Return `recall_at_fpr` of rows that were ranked already; both classes are present."""
+    return _recall(ranked, max_fpr)
 
 
 def recalls_at_fprs(
@@ -71,9 +77,12 @@ def recalls_at_fprs(
     [0.5, 1.0, 1.0]
     """
     rates = checks.probabilities("max_fprs", max_fprs)
-    fpr, recall = _corners(scores, labels, weights)
-    reached: FloatArray = recall[np.searchsorted(fpr, rates * (1 + _ROUNDING), side="right") - 1]
-    return reached
+    return ranked_recalls_at_fprs(_ranked_with_both(scores, labels, weights), max_fprs=rates)
+
+
+def ranked_recalls_at_fprs(ranked: RankedCounts | RankedWeights, *, max_fprs: FloatArray) -> FloatArray:
+    """Return `recalls_at_fprs` of rows that were ranked already; both classes are present, with some weight."""
+    return np.array([_recall(ranked, rate) for rate in (max_fprs * (1 + _ROUNDING)).tolist()])
 
 
 def partial_auc(
@@ -106,13 +115,30 @@ def partial_auc(
     max_fpr = checks.real_number("max_fpr", max_fpr, minimum=0.0, maximum=1.0)
     if max_fpr == 0.0:
         raise ValueError("max_fpr must be greater than 0")
-    fpr, recall = _corners(scores, labels, weights)
-    inside = fpr <= max_fpr
-    x = np.append(fpr[inside], max_fpr)
-    # The area above the curve is integrated, so that a perfect ranking loses exactly nothing.
-    above = np.append(1 - recall[inside], np.interp(max_fpr, fpr, 1 - recall))
-    lost = float(np.sum(np.diff(x) * (above[1:] + above[:-1])) / 2)
-    return 1 - lost / (2 * max_fpr - max_fpr**2)
+    return ranked_partial_auc(_ranked_with_both(scores, labels, weights), max_fpr=max_fpr)
+
+
+def ranked_partial_auc(ranked: RankedCounts | RankedWeights, *, max_fpr: float = 0.1) -> float:
+    """Return `partial_auc` of rows that were ranked already; both classes are present, with some weight."""
+    inside = _corners_within(ranked, max_fpr)
+    # Of the corners beyond, the first one gives the line that is cut.
+    fpr, missed = _points(ranked, max(inside - 1, 0), inside + 1)
+    cut = float(np.interp(max_fpr, fpr, missed))
+    lost = []
+    for first in range(0, inside + 1, BLOCK):
+        x, above = _points(ranked, max(first - 1, 0), min(first + BLOCK, inside))
+        if first + BLOCK > inside:
+            x, above = np.append(x, max_fpr), np.append(above, cut)
+        # The area above the curve is integrated, so that a perfect ranking loses exactly nothing.
+        lost.append(float(np.sum(np.diff(x) * (above[1:] + above[:-1])) / 2))
+    return 1 - math.fsum(lost) / (2 * max_fpr - max_fpr**2)
+
+
+def _points(ranked: RankedCounts | RankedWeights, first: int, end: int) -> tuple[FloatArray, FloatArray]:
+    """Return (fpr, 1 − recall) of some corners of the ROC curve, of the first ones with (0, 1) before them."""
+    fpr = ranked.false_positives[first:end] / ranked.false_positives[-1]
+    missed = 1 - ranked.true_positives[first:end] / ranked.true_positives[-1]
+    return (fpr, missed) if first else (np.append(0.0, fpr), np.append(1.0, missed))
 
 
 def best_f1(scores: ArrayLike, labels: ArrayLike, *, weights: ArrayLike | None = None) -> BestF1:
@@ -138,11 +164,20 @@ def best_f1(scores: ArrayLike, labels: ArrayLike, *, weights: ArrayLike | None =
     ranked = _ranked(scores, labels, weights)
     if not ranked.true_positives[-1] > 0:
         raise ValueError("labels must hold at least one positive (of a weight above zero)")
-    flagged = ranked.true_positives + ranked.false_positives
-    f1 = 2 * ranked.true_positives / (flagged + ranked.true_positives[-1])
-    best = int(np.argmax(f1))  # the first of several: the highest threshold
-    thresholds = [*ranked.thresholds[best : best + 2].tolist(), -np.inf]
-    return BestF1(float(f1[best]), thresholds[0], thresholds[1])
+    return ranked_best_f1(ranked)
+
+
+def ranked_best_f1(ranked: RankedCounts | RankedWeights) -> BestF1:
+    """Return `best_f1` of rows that were ranked already; a positive is present, with some weight."""
+    best, place, total = -1.0, 0, ranked.true_positives[-1]
+    for first in range(0, ranked.thresholds.shape[0], BLOCK):
+        tp, fp = (part[first : first + BLOCK] for part in (ranked.true_positives, ranked.false_positives))
+        f1 = 2 * tp / (tp + fp + total)
+        at = int(np.argmax(f1))  # the first of several: the highest threshold
+        if f1[at] > best:
+            best, place = float(f1[at]), first + at
+    thresholds = [*ranked.thresholds[place : place + 2].tolist(), -np.inf]
+    return BestF1(best, thresholds[0], thresholds[1])
 
 
 def _ranked(scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None) -> RankedCounts | RankedWeights:
@@ -154,10 +189,20 @@ def _ranked(scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None) -> 
     return rank_counts(s, y) if w is None else rank_weights(s, y, w)
 
 
-def _corners(scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
-    """Return (fpr, recall) of the corners of the ROC curve, (0, 0) first."""
+def _ranked_with_both(scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None) -> RankedCounts | RankedWeights:
     ranked = _ranked(scores, labels, weights)
     if not (ranked.true_positives[-1] > 0 and ranked.false_positives[-1] > 0):
         raise ValueError("labels must hold both classes (each with a weight above zero)")
-    fpr = np.append(0.0, ranked.false_positives / ranked.false_positives[-1])
-    return fpr, np.append(0.0, ranked.true_positives / ranked.true_positives[-1])
+    return ranked
+
+
+def _corners_within(ranked: RankedCounts | RankedWeights, max_fpr: float) -> int:
+    """Return how many corners of the ROC curve after (0, 0) have a false-positive rate of at most `max_fpr`."""
+    total = ranked.false_positives[-1]
+    # The rates are looked at in a few places only, by the division that a whole column of them would be made with.
+    return bisect_right(ranked.false_positives, max_fpr, key=lambda count: count / total)
+
+
+def _recall(ranked: RankedCounts | RankedWeights, max_fpr: float) -> float:
+    inside = _corners_within(ranked, max_fpr)
+    return float(ranked.true_positives[inside - 1] / ranked.true_positives[-1]) if inside else 0.0

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from headeval.core import checks
 from headeval.core.checks import FloatArray, IntArray
+from headeval.core.ranked import RankedCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,40 @@ def spread(rows: RankedRows, values: FloatArray) -> Spread:
     if variance <= (1e-12 * float(shares @ np.abs(values))) ** 2:
         variance = 0.0
     return Spread(variance, _freedom(variances, carriers, n_units), max(1.0, pairs))
+
+
+def counted_spread(ranked: RankedCounts, auc: float) -> Spread:
+    """Return the `spread` of the placements' losses, or of the placements where AUC < ½, from counts at each score.
+
+    The rows of one class and one score have one placement, a whole number of half rows of the other class. What is
+    summed are these numbers times how many rows have them, block by block, without a column for every row.
+
+    Parameters
+    ----------
+    ranked : of rows that all count once and are independent, both classes present.
+    auc : their AUC.
+    """
+    P, N = int(ranked.true_positives[-1]), int(ranked.false_positives[-1])
+    if min(P, N) == 1:
+        return Spread(None, 0.0, 1.0)
+    mean = min(auc, 1 - auc)
+    sums = np.array([0.0] * 6)
+    for tp, fp in ranked.blocks():
+        above = (fp[1:] + fp[:-1]) / (2 * N)  # a tie is half above and half below
+        below = (2 * P - tp[1:] - tp[:-1]) / (2 * P)
+        for place, (counts, lost) in enumerate(((tp, above), (fp, below))):
+            rows, value = np.diff(counts), lost if auc >= 0.5 else 1 - lost
+            carried, off = rows * value, value - mean
+            sums[3 * place : 3 * place + 3] += carried.sum(), (carried * value).sum(), (rows * off * off).sum()
+    variances, carriers = [], []
+    for size, (total, squares, off_squares) in zip((P, N), sums.reshape(2, 3).tolist(), strict=True):
+        variances.append(off_squares / size / (size - 1))
+        carriers.append(min(total**2 / squares, float(size)) if squares else 0.0)
+    variance = sum(variances)
+    # What rounding leaves of equal values is no variance.
+    if variance <= (1e-12 * 2 * mean) ** 2:
+        variance = 0.0
+    return Spread(variance, _freedom(variances, carriers, P + N), float(min(P, N)))
 
 
 def kish_size(shares: FloatArray) -> float:

@@ -31,8 +31,13 @@ def brier_score(probs: ArrayLike, labels: ArrayLike) -> float:
     >>> brier_score([0.5, 1.0], [1, 1])
     0.125
     """
-    p, y = _binary(probs, labels)
-    return float(np.mean(np.square(p - y)))
+    return mean_square(*_binary(probs, labels))
+
+
+def mean_square(p: FloatArray, y: IntArray) -> float:
+    """Return `brier_score` of rows that were checked already."""
+    off = p - y
+    return float(np.mean(np.square(off, out=off)))
 
 
 def log_loss(probs: ArrayLike, labels: ArrayLike) -> float:
@@ -90,8 +95,13 @@ def log_loss_from_logits(logits: ArrayLike, labels: ArrayLike) -> float:
     y = checks.binary_labels(labels, n=z.shape[0])
     if not z.size:
         raise ValueError("logits must hold at least one row")
+    return mean_loss(softplus(np.where(y == 1, -z, z)))
+
+
+def mean_loss(losses: FloatArray) -> float:
+    """Return the mean of losses (n,) that can be as large as any float, n ≥ 1."""
     # Divided before they are added: the sum of logits near the largest float would overflow.
-    return float(np.sum(softplus(np.where(y == 1, -z, z)) / z.size))
+    return float(np.sum(losses / losses.size))
 
 
 def _binary(probs: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, IntArray]:

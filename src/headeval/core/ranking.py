@@ -1,5 +1,6 @@
-"""Does the classifier rank positives above negatives: one sorted-and-cumulated primitive behind every curve."""
+"""Does the classifier rank positives above negatives: measures and curves of rows that are ranked once."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,37 +8,7 @@ from numpy.typing import ArrayLike
 
 from headeval.core import checks
 from headeval.core.checks import FloatArray, IntArray
-
-
-@dataclass(frozen=True, slots=True)
-class RankedCounts:
-    """Cumulated counts at each distinct score, the highest first.
-
-    Attributes
-    ----------
-    thresholds : (k,) distinct scores in decreasing order, grouped by exact equality.
-    true_positives : (k,) positives with score ≥ thresholds[i].
-    false_positives : (k,) negatives with score ≥ thresholds[i].
-    """
-
-    thresholds: FloatArray
-    true_positives: IntArray
-    false_positives: IntArray
-
-
-@dataclass(frozen=True, slots=True)
-class RankedWeights:
-    """Cumulated weights at each distinct score, the highest first.
-
-    Attributes
-    ----------
-    thresholds : (k,) distinct scores in decreasing order, grouped by exact equality.
-    true_positives, false_positives : (k,) weight of the positives and negatives with score ≥ thresholds[i].
-    """
-
-    thresholds: FloatArray
-    true_positives: FloatArray
-    false_positives: FloatArray
+from headeval.core.ranked import RankedCounts, rank_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,39 +24,6 @@ class PrecisionRecallCurve:
     precision: FloatArray
     recall: FloatArray
     thresholds: FloatArray
-
-
-def rank_counts(scores: FloatArray, labels: IntArray) -> RankedCounts:
-    """Sort once and cumulate; tied scores enter together, so row order never matters.
-
-    Parameters
-    ----------
-    scores : (n,) finite, n ≥ 1; not checked again here.
-    labels : (n,) in {0, 1}.
-    """
-    order = np.argsort(scores)[::-1]
-    scores, labels = scores[order], labels[order]
-    last_of_group = _last_of_group(scores)
-    true_positives = np.cumsum(labels, dtype=np.int64)[last_of_group]
-    # −0.0 equals 0.0: adding 0.0 gives their group one spelling, whichever of its rows came last.
-    return RankedCounts(scores[last_of_group] + 0.0, true_positives, last_of_group + 1 - true_positives)
-
-
-def rank_weights(scores: FloatArray, labels: IntArray, weights: FloatArray) -> RankedWeights:
-    """Cumulate weights instead of rows, as `rank_counts` does; tied scores enter together.
-
-    Parameters
-    ----------
-    scores : (n,) finite, n ≥ 1; not checked again here.
-    labels : (n,) in {0, 1}.
-    weights : (n,) not negative.
-    """
-    order = np.lexsort((weights, labels, scores))[::-1]  # equal rows in one order, so that sums round the same
-    scores, labels, weights = scores[order], labels[order], weights[order]
-    last_of_group = _last_of_group(scores)
-    true_positives = np.cumsum(weights * labels)[last_of_group]
-    false_positives = np.cumsum(weights * (1 - labels))[last_of_group]
-    return RankedWeights(scores[last_of_group] + 0.0, true_positives, false_positives)
 
 
 def roc_curve(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -118,7 +56,11 @@ def roc_curve(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatAr
     >>> fpr.tolist(), tpr.tolist(), thresholds.tolist()
     ([0.0, 0.0, 1.0], [0.0, 0.5, 1.0], [inf, 0.9, 0.4])
     """
-    ranked = rank_counts(*_checked(scores, labels))
+    return ranked_roc_curve(rank_counts(*_checked(scores, labels)))
+
+
+def ranked_roc_curve(ranked: RankedCounts) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return `roc_curve` of rows that were ranked already; both classes are present."""
     fpr = np.append(0.0, ranked.false_positives / ranked.false_positives[-1])
     tpr = np.append(0.0, ranked.true_positives / ranked.true_positives[-1])
     return fpr, tpr, np.append(np.inf, ranked.thresholds)
@@ -151,14 +93,16 @@ def roc_auc(scores: ArrayLike, labels: ArrayLike) -> float:
     >>> roc_auc([0.9, 0.4, 0.4], [1, 1, 0])
     0.75
     """
-    ranked = rank_counts(*_checked(scores, labels))
-    positives = np.diff(ranked.true_positives, prepend=0)
+    return ranked_auc(rank_counts(*_checked(scores, labels)))
+
+
+def ranked_auc(ranked: RankedCounts) -> float:
+    """Return `roc_auc` of rows that were ranked already; both classes are present."""
     total_p, total_n = int(ranked.true_positives[-1]), int(ranked.false_positives[-1])
     # A positive wins against every negative below its group and ties with those inside it:
     # twice its wins are 2·(N − FP_here) + (FP_here − FP_above).
-    above = np.concatenate([[0], ranked.false_positives[:-1]])
-    twice_won = int(positives @ (2 * total_n - ranked.false_positives - above))
-    return twice_won / (2 * total_p * total_n)
+    twice_lost = sum(int(np.diff(tp) @ (fp[1:] + fp[:-1])) for tp, fp in ranked.blocks())
+    return (2 * total_p * total_n - twice_lost) / (2 * total_p * total_n)
 
 
 def pr_curve(scores: ArrayLike, labels: ArrayLike) -> PrecisionRecallCurve:
@@ -188,7 +132,11 @@ def pr_curve(scores: ArrayLike, labels: ArrayLike) -> PrecisionRecallCurve:
     >>> curve.precision.round(3).tolist(), curve.recall.tolist()
     ([1.0, 0.667], [0.5, 1.0])
     """
-    ranked = _ranked_with_positives(scores, labels)
+    return ranked_pr_curve(_ranked_with_positives(scores, labels))
+
+
+def ranked_pr_curve(ranked: RankedCounts) -> PrecisionRecallCurve:
+    """Return `pr_curve` of rows that were ranked already; a positive is present."""
     flagged = ranked.true_positives + ranked.false_positives
     recall = ranked.true_positives / ranked.true_positives[-1]
     return PrecisionRecallCurve(ranked.true_positives / flagged, recall, ranked.thresholds)
@@ -219,16 +167,14 @@ def average_precision(scores: ArrayLike, labels: ArrayLike) -> float:
     >>> round(average_precision([0.9, 0.4, 0.4], [1, 1, 0]), 4)
     0.8333
     """
-    ranked = _ranked_with_positives(scores, labels)
-    positives = np.diff(ranked.true_positives, prepend=0)
-    precision = ranked.true_positives / (ranked.true_positives + ranked.false_positives)
-    return float(positives @ precision / ranked.true_positives[-1])
+    return ranked_average_precision(_ranked_with_positives(scores, labels))
 
 
-def _last_of_group(scores: FloatArray) -> IntArray:
-    """Return the position of the last row of each run of equal scores."""
-    # Equality, not a difference: 1e308 − (−1e308) overflows, and subnormal gaps are real gaps.
-    return np.append(np.flatnonzero(scores[1:] != scores[:-1]), scores.shape[0] - 1)
+def ranked_average_precision(ranked: RankedCounts) -> float:
+    """Return `average_precision` of rows that were ranked already; a positive is present."""
+    # numpy's sum in pairs rounds the same however many threads there are; a dot product of the BLAS does not.
+    gained = [float(np.sum(np.diff(tp) * (tp[1:] / (tp[1:] + fp[1:])))) for tp, fp in ranked.blocks()]
+    return math.fsum(gained) / int(ranked.true_positives[-1])
 
 
 def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, IntArray]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from headeval.core import checks
 
@@ -123,13 +123,14 @@ def confusion_counts(scores: ArrayLike, labels: ArrayLike, *, threshold: float) 
     """
     scores = checks.finite_array("scores", scores, ndim=1)
     positive = checks.binary_labels(labels, n=scores.shape[0]) == 1
-    flagged = scores >= checks.decision_threshold(threshold)
-    return ConfusionCounts(
-        true_positives=int(np.count_nonzero(flagged & positive)),
-        false_positives=int(np.count_nonzero(flagged & ~positive)),
-        false_negatives=int(np.count_nonzero(~flagged & positive)),
-        true_negatives=int(np.count_nonzero(~flagged & ~positive)),
-    )
+    return counted_outcomes(scores >= checks.decision_threshold(threshold), positive)
+
+
+def counted_outcomes(flagged: NDArray[np.bool_], positive: NDArray[np.bool_]) -> ConfusionCounts:
+    """Count the four outcomes of decisions (n,) against the truth (n,)."""
+    n, positives, found = flagged.shape[0], int(np.count_nonzero(positive)), int(np.count_nonzero(flagged & positive))
+    wrongly = int(np.count_nonzero(flagged)) - found
+    return ConfusionCounts(found, wrongly, positives - found, n - positives - wrongly)
 
 
 @dataclass(frozen=True, slots=True)
