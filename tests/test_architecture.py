@@ -28,6 +28,8 @@ PACKAGES = {
     "typer": {"cli"},
     "jinja2": {"render"},
     "matplotlib": {"render"},
+    "dask": {"cluster"},
+    "distributed": {"cluster"},
 }
 DRAWERS = {"utils", "util", "helpers", "common", "misc"}
 # function -> why it is longer than LONGEST_FUNCTION
@@ -75,7 +77,9 @@ def may_import(importer: str, imported: str) -> bool:
     if imported in FOUNDATIONS or importer == "cli":
         return True
     if imported == "files":
-        return importer == ""  # only commands (and the public names) touch disk
+        return importer in {"", "cluster"}  # only commands (and the public names) touch disk, and workers for them
+    if imported == "cluster":
+        return False
     return imported != "render"
 
 
@@ -112,6 +116,10 @@ def test_no_two_modules_import_each_other() -> None:
         ("render", "cli", False),
         ("solver", "core", True),
         ("solver", "files", False),
+        ("cluster", "files", True),
+        ("cluster", "solver", True),
+        ("solver", "cluster", False),
+        ("files", "cluster", False),
         ("solver", "render", False),
         ("files", "head", True),
         ("files", "errors", True),
@@ -187,26 +195,42 @@ def test_only_commands_write_to_the_terminal() -> None:
 
 
 LIGHT_IMPORT = "import headeval"
-LIGHT_HELP = """
-from headeval.cli.main import main
-sys.argv = ["headeval", "--help"]
+# What typer itself brings in is its own affair, so it is loaded first and does not count.
+LIGHT_COMMAND = """
+import typer
+before = set(sys.modules)
+from headeval.__main__ import main
+sys.argv = ["headeval", *{arguments!r}]
 try:
     main()
 except SystemExit as leave:
-    assert not leave.code
+    assert leave.code == {code}
 """
+HEAVY = {"numpy", "pyarrow", "jsonschema", "referencing", "rich", "pygments", "jinja2", "matplotlib", "pandas", "scipy"}
 
 
-@pytest.mark.parametrize("statements", [LIGHT_IMPORT, LIGHT_HELP], ids=["import", "help"])
+@pytest.mark.parametrize(
+    "statements",
+    [
+        LIGHT_IMPORT,
+        LIGHT_COMMAND.format(arguments=["--help"], code=0),
+        LIGHT_COMMAND.format(arguments=["--version"], code=0),
+        LIGHT_COMMAND.format(arguments=["fit", "--help"], code=0),
+        LIGHT_COMMAND.format(arguments=["fit", "--nope"], code=2),
+    ],
+    ids=["import", "help", "version", "help of a command", "unknown option"],
+)
 def test_starting_is_light(statements: str) -> None:
-    """Neither `import headeval` nor `headeval --help` waits for numpy, pyarrow or jsonschema."""
-    report = "import json\nprint()\nprint(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
-    script = f"import sys\n{statements}\n{report}"
+    """Neither `import headeval` nor what a command line says at once waits for what only the work needs."""
+    report = "import json\nprint()\nprint(json.dumps(sorted(set(sys.modules) - before)))"
+    script = f"import sys\nbefore = set()\n{statements}\n{report}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    loaded = set(json.loads(done.stdout.splitlines()[-1]))
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("headeval.")}
     assert "headeval" in loaded
-    assert not loaded & {"numpy", "pyarrow", "jsonschema"}
+    assert rooms <= {"_version", "__main__", "cli", "errors", "printable"}
+    assert not {name.split(".")[0] for name in loaded} & HEAVY
 
 
 # Written in two halves, so that this file does not hold what it looks for.

@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from headeval.core.near_duplicates import RowStream, mean_shift
 from headeval.drift import Drift, LeakedRow, drift, leakage
 
 Table = NDArray[np.float64]
@@ -167,3 +168,44 @@ def test_rows_that_do_not_fit_together_are_refused(tables: tuple[Table, Table]) 
         drift(scores, reference_scores, digests=digests(there), reference_digests=digests(there))
     with pytest.raises(ValueError, match="an id for each of 30 rows, got 2"):
         leakage(digests(here), digests(there), ids=["a", "b"])
+
+
+def test_a_reference_that_is_read_while_it_is_compared_gives_the_same(tables: tuple[Table, Table]) -> None:
+    here, there = tables
+    stream = RowStream(40, 16, lambda: (there[start : start + 9] for start in range(0, 40, 9)))
+    found = leakage(digests(here), digests(there), here, stream)
+    assert found == leakage(digests(here), digests(there), here, there)
+    assert (found.exact, found.near) == (3, 2)
+    with pytest.raises(ValueError, match="40 rows, got 39"):
+        leakage(digests(here), digests(there), here, RowStream(39, 16, lambda: [there[:39]]))
+
+
+def test_of_a_sample_the_rows_are_named_by_their_places_among_all(tables: tuple[Table, Table]) -> None:
+    here, there = tables
+    rows = np.array([1, 4, 12, 29])
+    found = leakage(digests(here), digests(there), here[rows], there, rows=rows)
+    assert (found.n, found.exact, found.near, found.compared) == (30, 3, 1, 3)  # row 1 is in the reference as it is
+    assert [(row.row, row.reference_row) for row in found.examples] == [(1, 7), (2, 7), (3, 6), (5, 9)]
+
+
+def test_samples_on_both_sides_are_counted_and_looked_for_in_the_whole_reference(tables: tuple[Table, Table]) -> None:
+    here, there = tables
+    whole = compared(tables)
+    rows, reference_rows = np.array([1, 4, 12, 29]), np.arange(0, 40, 2)
+    found = drift(
+        np.arange(30.0),
+        np.arange(40.0),
+        embeddings=here[rows],
+        reference_embeddings=there[reference_rows],
+        digests=digests(here),
+        reference_digests=digests(there),
+        rows=rows,
+        reference_rows=reference_rows,
+        reference_stream=RowStream(40, 16, lambda: [there]),
+    )
+    assert (found.shifted, found.shift_sampled) == ((4, 20), True)
+    assert (whole.shifted, whole.shift_sampled) == ((30, 40), False)
+    expected = mean_shift(here[rows], there[reference_rows], rng=np.random.default_rng([0, 0]))
+    assert found.mean_shift == expected
+    assert found.leakage is not None
+    assert (found.leakage.near, found.leakage.compared) == (1, 3)  # row 9 of the reference is not in the sample

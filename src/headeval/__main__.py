@@ -5,12 +5,17 @@ import signal
 import sys
 from types import FrameType
 
+# Read by the matrix library under numpy when it is loaded: it must not start threads beside headeval's own, and
+# with one thread a call it gives the same bits on any number of processors.
+BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "BLIS_NUM_THREADS")
 TERMINATED = 128 + signal.SIGTERM
 
 
 def main() -> None:
     """Run the command line and leave with its exit code, also when interrupted before it has been loaded."""
     signal.signal(signal.SIGTERM, _terminated)
+    for name in BLAS_THREADS:
+        os.environ[name] = "1"
     try:
         from headeval.cli.main import main as run
 

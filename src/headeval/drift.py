@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from headeval.core import checks
 from headeval.core.checks import IntArray
 from headeval.core.intervals import Difference
-from headeval.core.near_duplicates import MeanShift, mean_shift, near_duplicates
+from headeval.core.near_duplicates import MeanShift, RowStream, mean_shift, near_duplicates
 from headeval.core.two_samples import (
     KolmogorovSmirnov,
     PopulationStability,
@@ -86,6 +86,7 @@ class Drift:
     n, m : rows of DATA and of the reference.
     ks : whether the scores have the same distribution; its `a` is DATA.
     psi, prevalence, mean_shift, leakage : None where `undefined` has a reason under the same name.
+    shifted : how many rows of DATA and of the reference the mean shift is of: a random sample, or all; None means all.
     undefined : by name, why there is no value.
     """
 
@@ -98,6 +99,12 @@ class Drift:
     mean_shift: MeanShift | None = None
     leakage: Leakage | None = None
     undefined: Mapping[str, str] = field(default_factory=dict)
+    shifted: tuple[int, int] | None = None
+
+    @property
+    def shift_sampled(self) -> bool:
+        """Whether the mean shift is of random samples of the rows."""
+        return self.mean_shift is not None and self.shifted not in {None, (self.n, self.m)}
 
 
 def drift(
@@ -112,6 +119,9 @@ def drift(
     digests: NDArray[np.uint64] | None = None,
     reference_digests: NDArray[np.uint64] | None = None,
     *,
+    rows: IntArray | None = None,
+    reference_rows: IntArray | None = None,
+    reference_stream: RowStream | None = None,
     reference: str = "reference",
     confidence: float = 0.95,
     min_cosine: float = MIN_COSINE,
@@ -123,9 +133,11 @@ def drift(
     ----------
     scores, reference_scores : (n,) and (m,) finite, on the same scale, of the same classifier.
     labels, reference_labels : (n,) and (m,) in {0, 1}, or None.
-    embeddings, reference_embeddings : (n, d) and (m, d), or None.
+    embeddings, reference_embeddings : (n, d) and (m, d), or None; with `rows` or `reference_rows`, of these alone.
     ids, reference_ids : (n,) and (m,), what to call the rows; None numbers them from 1.
     digests, reference_digests : (n, 2) and (m, 2), equal where embeddings are; None does not look for leakage.
+    rows, reference_rows : (k,) increasing, a random sample of rows, where the embeddings of all would be too many.
+    reference_stream : the embeddings of all (m, d), where `reference_embeddings` are of a sample.
     reference : what to call the reference.
     confidence : in (0, 1), of the interval of the difference of prevalences.
     min_cosine : in (0, 1], from which on two embeddings count as nearly the same.
@@ -144,37 +156,34 @@ def drift(
     """
     scores = checks.finite_array("scores", scores, ndim=1)
     reference_scores = checks.finite_array("reference_scores", reference_scores, ndim=1)
-    n, m = scores.shape[0], reference_scores.shape[0]
-    _check_rows(n, embeddings=embeddings, digests=digests)
-    _check_rows(m, reference_embeddings=reference_embeddings, reference_digests=reference_digests)
+    n, m = len(scores), len(reference_scores)
+    shifted = (n if rows is None else len(rows), m if reference_rows is None else len(reference_rows))
+    _check_rows(n, digests=digests)
+    _check_rows(m, reference_digests=reference_digests)
+    _check_rows(shifted[0], embeddings=embeddings)
+    _check_rows(shifted[1], reference_embeddings=reference_embeddings)
     ks, psi = ks_two_sample(scores, reference_scores), population_stability_index(reference_scores, scores)
     undefined = {} if psi else {"psi": "the scores of the reference are all the same"}
-    prevalence = shift = leaked = None
-    if labels is None or reference_labels is None:
-        undefined["prevalence"] = _lacking("labels", labels, reference_labels)
-    else:
-        here, there = checks.binary_labels(labels, n=n), checks.binary_labels(reference_labels, n=m)
-        prevalence = _prevalence_change(here, there, confidence)
-    if embeddings is None or reference_embeddings is None:
-        undefined["mean_shift"] = _lacking("embeddings", embeddings, reference_embeddings)
-    else:
-        shift = mean_shift(embeddings, reference_embeddings, rng=np.random.default_rng([seed, 0]))
-    if digests is None or reference_digests is None:
-        undefined["leakage"] = _lacking("embeddings to look for", digests, reference_digests)
-    else:
-        both = (embeddings, reference_embeddings, ids, reference_ids)
-        leaked = leakage(digests, reference_digests, *both, min_cosine=min_cosine, seed=seed)
-    return Drift(reference, n, m, ks, psi, prevalence, shift, leaked, undefined)
+    undefined |= _lacking("prevalence", "labels", labels, reference_labels)
+    undefined |= _lacking("mean_shift", "embeddings", embeddings, reference_embeddings)
+    undefined |= _lacking("leakage", "embeddings to look for", digests, reference_digests)
+    shift, leaked = _mean_shift(embeddings, reference_embeddings, seed), None
+    if digests is not None and reference_digests is not None:
+        both = (digests, reference_digests, embeddings, reference_stream or reference_embeddings, ids, reference_ids)
+        leaked = leakage(*both, rows=rows, min_cosine=min_cosine, seed=seed)
+    change = _prevalence_change(labels, reference_labels, n, m, confidence)
+    return Drift(reference, n, m, ks, psi, change, shift, leaked, undefined, shifted)
 
 
 def leakage(
     digests: NDArray[np.uint64],
     reference_digests: NDArray[np.uint64],
     embeddings: NDArray[Any] | None = None,
-    reference_embeddings: NDArray[Any] | None = None,
+    reference_embeddings: NDArray[Any] | RowStream | None = None,
     ids: Ids | None = None,
     reference_ids: Ids | None = None,
     *,
+    rows: IntArray | None = None,
     min_cosine: float = MIN_COSINE,
     seed: int = 0,
 ) -> Leakage:
@@ -183,7 +192,9 @@ def leakage(
     Parameters
     ----------
     digests, reference_digests : (n, 2) and (m, 2), equal where rows are.
-    embeddings, reference_embeddings : (n, d) and (m, d); where either is None only equal rows are found.
+    embeddings, reference_embeddings : (n, d) and (m, d); where either is None only equal rows are found. Those of the
+        reference may also be read while they are compared.
+    rows : (k,) increasing: the embeddings are of a random sample of rows, these; None where they are of all.
     ids, reference_ids : (n,) and (m,), what to call the rows; None numbers them from 1.
     min_cosine : in (0, 1], from which on two embeddings count as nearly the same.
     seed : of the sample of rows that are compared where there are too many.
@@ -200,36 +211,65 @@ def leakage(
     (1, 2, 2)
     """
     n, m = len(digests), len(reference_digests)
-    _check_rows(n, digests=digests, embeddings=embeddings)
-    _check_rows(m, reference_digests=reference_digests, reference_embeddings=reference_embeddings)
+    rows = np.arange(n) if rows is None else rows
+    _check_rows(n, digests=digests)
+    _check_rows(len(rows), embeddings=embeddings)
+    _check_rows(m, reference_digests=reference_digests)
     name, reference_name = _names(ids, n), _names(reference_ids, m)
     codes, reference_codes = _codes(digests, reference_digests)
     distinct, first = np.unique(reference_codes, return_index=True)
     place = np.searchsorted(distinct, codes).clip(max=max(distinct.size - 1, 0))
     known = distinct[place] == codes if distinct.size else np.zeros(codes.size, dtype=bool)
-    rows, others = np.flatnonzero(known), np.flatnonzero(~known)
-    examples = [LeakedRow(name(i), reference_name(int(first[place[i]])), 1.0) for i in rows[:EXAMPLES].tolist()]
+    exact, others = np.flatnonzero(known), np.flatnonzero(~known[rows])
+    examples = [LeakedRow(name(i), reference_name(int(first[place[i]])), 1.0) for i in exact[:EXAMPLES].tolist()]
     near, compared = 0, 0
     if embeddings is not None and reference_embeddings is not None and others.size and first.size:
         first = np.sort(first)  # copies within the reference need no comparing
+        reference = _of_rows(reference_embeddings, first, m)
         rng = np.random.default_rng([seed, 1])
-        found = near_duplicates(embeddings[others], reference_embeddings[first], rng=rng, min_cosine=min_cosine)
+        candidates = embeddings if others.size == len(embeddings) else embeddings[others]
+        found = near_duplicates(candidates, reference, rng=rng, min_cosine=min_cosine)
         near, compared = found.rows.size, found.compared
         for i in np.argsort(-found.cosines, kind="stable")[: EXAMPLES - len(examples)].tolist():
-            row, match = int(others[found.rows[i]]), int(first[found.matches[i]])
+            row, match = int(rows[others[found.rows[i]]]), int(first[found.matches[i]])
             examples.append(LeakedRow(name(row), reference_name(match), float(found.cosines[i])))
-    return Leakage(n, rows.size, near, min_cosine, compared, tuple(examples))
+    return Leakage(n, exact.size, near, min_cosine, compared, tuple(examples))
 
 
-def _prevalence_change(labels: IntArray, reference_labels: IntArray, confidence: float) -> PrevalenceChange:
-    here, there = (int(labels.sum()), len(labels)), (int(reference_labels.sum()), len(reference_labels))
+def _of_rows(embeddings: NDArray[Any] | RowStream, rows: IntArray, n: int) -> NDArray[Any] | RowStream:
+    if isinstance(embeddings, RowStream):
+        if embeddings.n != n:
+            raise ValueError(f"reference_embeddings must have {n} rows, got {embeddings.n}")
+        return embeddings.only(rows)
+    _check_rows(n, reference_embeddings=embeddings)
+    return embeddings if len(rows) == n else embeddings[rows]
+
+
+def _prevalence_change(
+    labels: ArrayLike | None, reference_labels: ArrayLike | None, n: int, m: int, confidence: float
+) -> PrevalenceChange | None:
+    if labels is None or reference_labels is None:
+        return None
+    here = (int(checks.binary_labels(labels, n=n).sum()), n)
+    there = (int(checks.binary_labels(reference_labels, n=m).sum()), m)
     return PrevalenceChange(*here, *there, proportion_difference(*here, *there, confidence=confidence))
 
 
-def _lacking(what: str, here: object | None, there: object | None) -> str:
+def _mean_shift(
+    embeddings: NDArray[Any] | None, reference_embeddings: NDArray[Any] | None, seed: int
+) -> MeanShift | None:
+    if embeddings is None or reference_embeddings is None:
+        return None
+    return mean_shift(embeddings, reference_embeddings, rng=np.random.default_rng([seed, 0]))
+
+
+def _lacking(name: str, what: str, here: object | None, there: object | None) -> dict[str, str]:
+    """Return why there is no value of this name, or nothing."""
     if here is None and there is None:
-        return f"neither side has {what}"
-    return f"these rows have no {what}" if here is None else f"the reference has no {what}"
+        return {name: f"neither side has {what}"}
+    if here is None or there is None:
+        return {name: f"{'these rows have' if here is None else 'the reference has'} no {what}"}
+    return {}
 
 
 def _codes(digests: NDArray[np.uint64], reference_digests: NDArray[np.uint64]) -> tuple[IntArray, IntArray]:

@@ -61,29 +61,35 @@ def kept_digests(digests: NDArray[np.uint64]) -> dict[str, Any]:
 
 
 def fit_history(
-    rows: RowsUsed, story: LogisticFit, *, l2: float, weight: str | None, label: str | None = None
+    rows: RowsUsed,
+    story: LogisticFit,
+    *,
+    l2: float,
+    weight: str | None,
+    label: str | None = None,
+    passes: int | None = None,
+    path: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the `metrics` of a freshly fitted head, before it is judged.
 
     Parameters
     ----------
-    rows : the rows of the fit.
-    story : how the fit went.
-    l2 : the ridge penalty of the fit.
-    weight : the column of row weights, if any.
-    label : the column of the labels.
+    rows, story, passes : the rows of the fit, how it went, and how often it looked at all of them.
+    l2, path, weight, label : the penalty, those tried where there were several, and the columns of weights and labels.
     """
     return {
         "headeval_version": __version__,
         "fit": {
             **rows.document(),
             "l2": l2,
+            **({} if path is None else {"l2_path": dict(path)}),
             "label_column": label,
             "weight_column": weight,
             "solver": {
-                "method": "Newton (IRLS)",
+                "method": story.method,
                 "converged": story.converged,
                 "steps": story.steps,
+                **({} if passes is None else {"passes": passes}),
                 "gradient_norm": story.gradient_norm,
                 "reason": story.reason.value,
             },

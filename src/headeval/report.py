@@ -15,6 +15,7 @@ from headeval.drift import Drift, Leakage
 from headeval.evaluation import Evaluation
 from headeval.head_history import RowsSeen
 from headeval.requirements import Decision, EachDecision, Verdict
+from headeval.solver.path import Path
 
 FEW_ROWS = 30
 FEW_OF_A_CLASS = 10
@@ -122,12 +123,14 @@ class FitSummary:
     ----------
     provenance : what was fitted on what; JSON-able values in the order shown.
     notes : sentences a reader must not miss, beside those of the evaluation.
+    path : the penalties tried, where there were several.
     """
 
     provenance: Mapping[str, Any]
     story: LogisticFit
     held_out: HeldOut
     notes: tuple[str, ...] = ()
+    path: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import headeval.core.near_duplicates as module
-from headeval.core.near_duplicates import mean_shift, near_duplicates
+from headeval.core.near_duplicates import RowStream, mean_shift, near_duplicates
 
 Table = NDArray[np.float64]
 
@@ -201,3 +201,44 @@ def test_bad_tables_are_refused(bad: Table) -> None:
 def test_bad_limits_are_refused(limit: float) -> None:
     with pytest.raises(ValueError, match="min_cosine"):
         near_duplicates(np.eye(2), np.eye(2), rng=rng(), min_cosine=limit)
+
+
+def streamed(Y: Table, step: int) -> RowStream:
+    return RowStream(len(Y), Y.shape[1], lambda: (Y[start : start + step] for start in range(0, len(Y), step)))
+
+
+@pytest.mark.parametrize("step", [1, 7, 150])
+@pytest.mark.parametrize("max_products", [10**9, 30 * 150 * 24])
+def test_rows_that_are_read_while_they_are_compared_are_those_in_memory(step: int, max_products: int) -> None:
+    X, Y = planted(120, 150)
+    whole = near_duplicates(X, Y, rng=rng(), min_cosine=0.9, max_products=max_products)
+    parts = near_duplicates(X, streamed(Y, step), rng=rng(), min_cosine=0.9, max_products=max_products)
+    assert len(whole.rows) > 1
+    assert whole.compared == parts.compared == min(120, max_products // (150 * 24))
+    for name in ("rows", "matches", "cosines"):
+        assert getattr(parts, name).tobytes() == getattr(whole, name).tobytes()
+
+
+@pytest.mark.parametrize("step", [1, 4, 20])
+def test_some_rows_of_a_stream(step: int) -> None:
+    Y = np.arange(40.0).reshape(20, 2)
+    rows = np.array([0, 3, 4, 5, 13, 19])
+    some = streamed(Y, step).only(rows)
+    assert (some.n, some.dim) == (6, 2)
+    assert np.concatenate(list(some.matrices())).tolist() == Y[rows].tolist()
+
+
+def test_a_stream_of_another_width_is_refused() -> None:
+    with pytest.raises(ValueError, match="width 3"):
+        near_duplicates(np.eye(3), streamed(np.eye(2), 1), rng=rng())
+
+
+@pytest.mark.parametrize("divisions", [1, 3, 100])
+def test_permutations_in_several_goes_are_the_same(divisions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y = planted(50, 70)
+    whole = mean_shift(X, Y, rng=rng(), n_permutations=99)
+    monkeypatch.setattr(module, "_DRAWN_BYTES", divisions * 120)
+    parts = mean_shift(X, Y, rng=rng(), n_permutations=99)
+    assert parts.distance == pytest.approx(whole.distance, rel=1e-12)
+    assert parts.distance_if_same == pytest.approx(whole.distance_if_same, rel=1e-12)
+    assert (parts.p_value, parts.n_permutations) == (whole.p_value, 99)

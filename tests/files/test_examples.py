@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from headeval.errors import DataError
 from headeval.files import fingerprint as digesting
-from headeval.files.examples import embedding_blocks, read_examples
+from headeval.files.examples import read_examples
 from headeval.files.tables import open_tables
+from headeval.files.vector_blocks import embedding_blocks
 
 N = 23
 ARRAYS = ("labels", "embeddings", "scores", "weights", "groups")

@@ -12,8 +12,9 @@ import pytest
 
 from headeval.errors import DataError
 from headeval.files.arrow_errors import reading
-from headeval.files.examples import embedding_blocks, read_examples
+from headeval.files.examples import read_examples
 from headeval.files.tables import Block, open_tables
+from headeval.files.vector_blocks import embedding_blocks
 
 HOSTILE = Path(__file__).resolve().parents[1] / "data" / "hostile"
 

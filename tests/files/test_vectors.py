@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from headeval.errors import DataError
-from headeval.files.examples import embedding_blocks, embedding_columns, read_examples
+from headeval.files.examples import read_examples
 from headeval.files.row_faults import Place, RowFaults
 from headeval.files.tables import open_tables
+from headeval.files.vector_blocks import embedding_blocks, embedding_columns
 from headeval.files.vectors import EmbeddingColumns, VectorReader
 
 FLOATS = {"float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64()}

@@ -53,20 +53,22 @@ def calibrate(
     along, so that the decisions stay. The numbers shown are in-sample for the scaling: judge it on other rows with
     `headeval report`.
     """
+    from headeval.files.tables import open_tables
+
+    tables = open_tables(data)
+    # Only now what is made of numpy and pyarrow: so far, whatever is wrong is told at once.
     from headeval.cli.rows import Columns, read_subject
     from headeval.cli.sources import choose_source
     from headeval.files.examples import require_both_classes
-    from headeval.files.tables import open_tables
     from headeval.render.terminal import render_calibration
 
-    tables = open_tables(data)
     source = choose_source(tables, head=head, logit=logit, prob=prob)
     target = _target(output, head, tables, force=force)
     columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
-    subject = read_subject(tables, source, columns, quiet=quiet)
+    subject = read_subject(tables, source, columns, hold=False, quiet=quiet)
     require_both_classes(subject.examples, tables)
     logits = _logits(subject)
-    calibrated = _calibrated(logits, subject, _scaling(logits, subject, method))
+    calibrated = _calibrated(logits, subject, _scaling(logits, subject, method), quiet=quiet)
     summary = _summary(subject, calibrated, data, target)
     if calibrated.head:
         _write_head(calibrated.head, subject, summary, target, force=force)
@@ -115,22 +117,35 @@ def _scaling(logits: "FloatArray", subject: "Subject", method: str) -> "Scaling"
         raise FitError(f"no {method} scaling was written: {error}") from error
 
 
-def _calibrated(logits: "FloatArray", subject: "Subject", scaling: "Scaling") -> "_Calibrated":
+def _calibrated(logits: "FloatArray", subject: "Subject", scaling: "Scaling", *, quiet: bool) -> "_Calibrated":
     from headeval.core.stable import sigmoid
 
     # The probabilities before are taken as they are: sigmoid(logit(p)) differs from p in the last bit, and decides.
     before = subject.scores if subject.source.kind == "prob" else sigmoid(logits)
-    head, embeddings = subject.source.head, subject.examples.embeddings
-    if head is None or embeddings is None:
+    head = subject.source.head
+    if head is None:
         after = scaling.apply(logits)
         return _Calibrated(scaling, before, after, scaling.carry_threshold(subject.threshold, before, sigmoid(after)))
     if scaling.method == "temperature":
         folded = head.with_temperature(scaling.temperature)
     else:
         folded = head.with_platt(scaling.slope, scaling.intercept)
-    after = folded.logits(embeddings)  # which differ in the last bits from the scaled logits, and decide
+    after = _logits_again(
+        subject, folded, quiet=quiet
+    )  # which differ in the last bits from the scaled logits, and decide
     threshold = scaling.carry_threshold(subject.threshold, before, sigmoid(after))
     return _Calibrated(scaling, before, after, threshold, dataclasses.replace(folded, threshold=threshold))
+
+
+def _logits_again(subject: "Subject", head: "LinearHead", *, quiet: bool) -> "FloatArray":
+    """Return the logits (n,) of another head on the same rows, whose embeddings are read once more."""
+    import numpy as np
+
+    from headeval.cli.rows import reading
+    from headeval.files.vector_blocks import embedding_matrices
+
+    matrices = embedding_matrices(subject.tables, subject.examples, track=reading(quiet))
+    return np.concatenate([head.logits(matrix) for matrix in matrices])
 
 
 def _summary(subject: "Subject", calibrated: "_Calibrated", data: list[str], target: Path) -> "CalibrationSummary":

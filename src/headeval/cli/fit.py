@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headeval.cli import options
-from headeval.cli.console import progress, show
+from headeval.cli.console import show
+from headeval.cli.engine import check_engine, connected
 from headeval.errors import DataError, FitError, UsageError
-from headeval.printable import printable
 
 if TYPE_CHECKING:
     from headeval.cli.rows import Columns
+    from headeval.cli.training_rows import TrainingRows
     from headeval.files.examples import Examples
-    from headeval.files.tables import Tables
     from headeval.head import LinearHead
-    from headeval.report import HeldOut
+    from headeval.solver.path import Rule
     from headeval.solver.training import Training
 
 DEFAULT_FOLDS = 5
@@ -22,7 +22,8 @@ DEFAULT_FOLDS = 5
 
 def fit(
     data: options.Data,
-    l2: options.L2 = 1.0,
+    l2: options.L2 = "1.0",
+    l2_rule: options.L2Rule = "best",
     label: options.Label = "label",
     positive: options.Positive = None,
     embedding: options.Embedding = "embedding",
@@ -33,6 +34,9 @@ def fit(
     folds: options.Folds = None,
     eval_data: options.EvaluationData = None,
     drop_unlabelled: options.DropUnlabelled = False,
+    memory: options.Memory = None,
+    engine: options.Engine = "local",
+    scheduler: options.Scheduler = None,
     output: options.HeadOutput = Path("linear-head.json"),
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -42,64 +46,78 @@ def fit(
 
     The metrics shown are out-of-fold (or from --eval), never in-sample; the head written is fitted on all rows.
     """
-    from headeval.cli.row_notes import unlabelled_note
-    from headeval.cli.rows import Columns, data_provenance, embedding_provenance, read_training_rows, rows_used
     from headeval.files.atomic import check_output
-    from headeval.files.heads import write_head
     from headeval.files.tables import open_tables
-    from headeval.head import LinearHead
-    from headeval.head_history import fit_history
+
+    check_engine(engine, scheduler)
+    penalties, n_folds = options.penalties(l2), _number_of_folds(folds, eval_data, l2)
+    tables, eval_tables = open_tables(data), open_tables(eval_data) if eval_data else None
+    check_output(output, force=force, inputs=(*tables.paths, *(eval_tables.paths if eval_tables else ())))
+    # Only now what is made of numpy and pyarrow: so far, whatever is wrong is told at once.
+    from headeval.cli.held_out import judged_on_other_rows, judged_out_of_fold
+    from headeval.cli.row_notes import unlabelled_note
+    from headeval.cli.rows import Columns, data_provenance, embedding_provenance
+    from headeval.cli.training_rows import read_training
+    from headeval.files.heads import write_head
     from headeval.render.document import with_evaluation
     from headeval.render.terminal import render_fit
     from headeval.report import FitSummary
 
-    n_folds = _number_of_folds(folds, eval_data)
-    tables, eval_tables = open_tables(data), open_tables(eval_data) if eval_data else None
-    check_output(output, force=force, inputs=(*tables.paths, *(eval_tables.paths if eval_tables else ())))
     columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled, weight, group)
-    examples = read_training_rows(tables, columns, named=eval_tables is not None, quiet=quiet)
-    training = _train(examples, l2, n_folds, quiet)
-    head = LinearHead.binary(
-        training.fit.w[:-1],
-        float(training.fit.w[-1]),
-        classes=examples.classes,
-        embedding_model=embedding_model or tables.embedding_model or "unspecified",
-        threshold=threshold,
-        metrics=fit_history(rows_used(examples), training.fit, l2=l2, weight=weight, label=label),
-    )
+    with connected(engine, scheduler) as cluster:
+        rows = read_training(
+            tables,
+            columns,
+            named=eval_tables is not None,
+            memory=options.memory_bytes(memory),
+            cluster=cluster,
+            quiet=quiet,
+        )
+        training = _train(rows, penalties, l2_rule, n_folds, judged=eval_tables is None)
+    examples = rows.examples
+    head = _head(examples, training, columns, embedding_model or tables.embedding_model, threshold)
     if eval_tables:
-        held_out, more_notes = _on_other_rows(head, examples, eval_tables, columns, quiet)
+        held_out, more_notes = judged_on_other_rows(head, rows, tables, eval_tables, columns, quiet=quiet)
     else:
-        held_out, more_notes = _out_of_fold(head, examples, training, n_folds, group), ()
+        held_out, more_notes = judged_out_of_fold(head, examples, training, n_folds, group), ()
     write_head(dataclasses.replace(head, metrics=with_evaluation(head.metrics, held_out)), output, force=force)
     provenance = data_provenance(data, examples) | embedding_provenance(examples, columns)
-    provenance |= _head_provenance(head, examples, columns, l2, output)
-    notes = (*_notes(head, tables.embedding_model, weight), *unlabelled_note(examples), *more_notes)
-    show(render_fit(FitSummary(provenance, training.fit, held_out, notes)))
+    provenance |= _head_provenance(head, rows, training, columns, output)
+    notes = (*_notes(head, tables.embedding_model, training, weight), *unlabelled_note(examples), *more_notes)
+    show(render_fit(FitSummary(provenance, training.fit, held_out, notes, training.path)))
 
 
-def _number_of_folds(folds: int | None, eval_data: list[str] | None) -> int:
+def _number_of_folds(folds: int | None, eval_data: list[str] | None, l2: str) -> int:
     if eval_data and folds:
         raise UsageError("--folds and --eval exclude each other: the metrics are out-of-fold or from the file")
-    return 0 if eval_data else DEFAULT_FOLDS if folds is None else folds
+    several = options.penalties(l2) is None or "," in l2
+    if several and folds == 0:
+        raise UsageError(f"--l2 {l2} chooses among penalties by rows that each fit has not seen: it needs --folds")
+    if eval_data:
+        return DEFAULT_FOLDS if several else 0
+    return DEFAULT_FOLDS if folds is None else folds
 
 
-def _train(examples: "Examples", l2: float, n_folds: int, quiet: bool) -> "Training":
+def _train(
+    rows: "TrainingRows", penalties: tuple[float, ...] | None, rule: "Rule", n_folds: int, *, judged: bool
+) -> "Training":
     import numpy as np
 
     from headeval.solver.folds import FoldError
+    from headeval.solver.path import AUTO
     from headeval.solver.training import NotConvergedError, train
 
+    examples = rows.examples
     try:
         return train(
-            examples.embeddings,
-            examples.labels.astype(np.int64),
-            l2=l2,
+            rows.source,
+            penalties=penalties or AUTO,
+            auto=penalties is None,
+            rule=rule,
             n_folds=n_folds,
+            judged=judged,
             identity=np.unique(examples.digests[:, 0], return_inverse=True)[1],
             groups=examples.groups,
-            sample_weight=examples.weights,
-            track=progress("fitting folds", quiet=quiet),
         )
     except FoldError as error:
         joined = " (repeated embeddings join the groups they stand in)" if examples.groups is not None else ""
@@ -108,76 +126,54 @@ def _train(examples: "Examples", l2: float, n_folds: int, quiet: bool) -> "Train
         raise FitError(f"no head was written: {error}") from error
 
 
-def _on_other_rows(
-    head: "LinearHead", examples: "Examples", eval_tables: "Tables", columns: "Columns", quiet: bool
-) -> "tuple[HeldOut, tuple[str, ...]]":
-    from headeval.cli.row_notes import unlabelled_note
-    from headeval.cli.rows import read_subject
-    from headeval.cli.sources import head_source
-    from headeval.drift import leakage
-    from headeval.report import HeldOut
+def _head(
+    examples: "Examples", training: "Training", columns: "Columns", embedding_model: str | None, threshold: float
+) -> "LinearHead":
+    from headeval.cli.rows import rows_used
+    from headeval.head import LinearHead
+    from headeval.head_history import fit_history
 
-    in_all = all(columns.group in file.schema.names for file in eval_tables.files)
-    # Weights are those of the fit; groups are a property of the rows, and widen the intervals where they are known.
-    columns = dataclasses.replace(columns, weight=None, group=columns.group if in_all else None)
-    subject = read_subject(eval_tables, head_source(head, "the fitted head"), columns, named=True, quiet=quiet)
-    leaked = leakage(
-        subject.examples.digests,
-        examples.digests,
-        subject.examples.embeddings,
-        examples.embeddings,
-        None if subject.ids is None else subject.ids.tolist(),
-        next((ids.tolist() for ids in examples.slices.values()), None),
-    )
-    names = ", ".join(printable(str(path)) for path in eval_tables.paths)
-    held_out = HeldOut(f"{subject.how} (--eval {names})", subject.evaluate(), seen=subject.seen, leakage=leaked)
-    return held_out, unlabelled_note(subject.examples, rows="rows of --eval")
-
-
-def _out_of_fold(
-    head: "LinearHead", examples: "Examples", training: "Training", n_folds: int, group: str | None
-) -> "HeldOut":
-    from headeval.evaluation import evaluate
-    from headeval.report import HeldOut
-    from headeval.solver.training import FOLD_SEED
-
-    if training.out_of_fold is None:
-        return HeldOut("not judged: --folds 0 skips the out-of-fold metrics", None)
-    grouped = f", whole groups of {group}" if group else ""
-    copies = ""
-    if training.repeated:
-        copies = f" (repeated embeddings share a fold: {training.repeated:,} beyond the first of each)"
-    how = f"out-of-fold: {n_folds} stratified folds{grouped}; each row is scored by a head that has not seen it{copies}"
-    evaluation = evaluate(
-        training.out_of_fold,
-        examples.labels,
-        kind="logit",
-        threshold=head.threshold,
+    path = training.path
+    return LinearHead.binary(
+        training.fit.w[:-1],
+        float(training.fit.w[-1]),
         classes=examples.classes,
-        groups=examples.groups,
+        embedding_model=embedding_model or "unspecified",
+        threshold=threshold,
+        metrics=fit_history(
+            rows_used(examples),
+            training.fit,
+            l2=training.l2,
+            weight=columns.weight,
+            label=columns.label,
+            passes=training.passes,
+            path=None if path is None else path.document(),
+        ),
     )
-    return HeldOut(how, evaluation, n_folds=n_folds, fold_seed=FOLD_SEED)
 
 
 def _head_provenance(
-    head: "LinearHead", examples: "Examples", columns: "Columns", l2: float, output: Path
+    head: "LinearHead", rows: "TrainingRows", training: "Training", columns: "Columns", output: Path
 ) -> dict[str, object]:
     from headeval.render.sections import in_sentence
 
+    examples = rows.examples
     n, positives = len(examples.labels), int(examples.labels.sum())
     negative, positive = (in_sentence(name) for name in examples.classes)
     provenance: dict[str, object] = {
         "fitted_on": f"{n:,} rows: {positives:,} {positive} (flagged class), {n - positives:,} {negative}",
         "label_column": columns.label,
         "embedding_model": f"{head.embedding_model} ({head.dim} dimensions)",
-        "l2": l2,
+        "l2": training.l2,
     }
     if columns.weight:
         provenance["weights"] = columns.weight
+    if rows.how:
+        provenance["rows"] = f"{rows.how}; {training.passes + 1} passes over them"
     return provenance | {"written_to": str(output)}
 
 
-def _notes(head: "LinearHead", model_of_files: str | None, weight: str | None) -> tuple[str, ...]:
+def _notes(head: "LinearHead", model_of_files: str | None, training: "Training", weight: str | None) -> tuple[str, ...]:
     notes = []
     if head.embedding_model == "unspecified":
         notes.append(
@@ -188,4 +184,8 @@ def _notes(head: "LinearHead", model_of_files: str | None, weight: str | None) -
         notes.append(f"--embedding-model was taken, though the files name another model, {model_of_files}")
     if weight:
         notes.append("the fit is weighted; the metrics count every row once")
+    if training.path is not None:
+        from headeval.render.path import path_notes
+
+        notes += path_notes(training.path, judged=training.out_of_fold is not None)
     return tuple(notes)

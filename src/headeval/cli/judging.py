@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headeval.cli.rows import Columns, Subject, read_subject, reading
+from headeval.cli.reference_rows import read_reference
+from headeval.cli.rows import Columns, Subject, read_subject
 from headeval.cli.sources import Source, check_models, column_source, head_source
 from headeval.comparison import Comparison, compare
 from headeval.core.calibration import ReliabilityTable, reliability_table
@@ -17,9 +18,9 @@ from headeval.errors import UsageError
 from headeval.evaluation import Evaluation
 from headeval.evidence import Resampling
 from headeval.files.heads import read_head
+from headeval.files.row_sample import RowSample
 from headeval.files.scores import declared_scores
 from headeval.files.tables import Tables, open_tables
-from headeval.files.unlabelled import read_unlabelled
 from headeval.printable import printable, quoted
 from headeval.report import Slice
 from headeval.slicing import judge_slice, worst_first
@@ -107,13 +108,13 @@ def read_baseline(
     subject: Subject, source: Source, columns: Columns, *, threshold: float | None, quiet: bool
 ) -> Subject:
     """Return the same rows scored by the baseline, at its own threshold where it has one."""
-    head, embeddings = source.head, subject.examples.embeddings
+    head, logits = source.head, subject.also
     at = threshold if source.threshold is None else None
-    if head is None or embeddings is None or head.dim != embeddings.shape[1]:
-        return read_subject(subject.tables, source, columns, threshold=at, quiet=quiet)
+    if head is None or logits is None:
+        return read_subject(subject.tables, source, columns, threshold=at, hold=False, quiet=quiet)
     check_models(head, subject.tables, columns.embedding_model)
     return dataclasses.replace(
-        subject, source=source, scores=head.logits(embeddings), threshold=head.threshold, threshold_from="head"
+        subject, source=source, scores=logits, threshold=head.threshold, threshold_from="head", also=None
     )
 
 
@@ -130,55 +131,42 @@ def compared(subject: Subject, baseline: Subject, whole: Evaluation, measured: M
     )
 
 
-def drifted(subject: Subject, reference: Sequence[str], columns: Columns, measured: Measured, *, quiet: bool) -> Drift:
-    """Return how the rows differ from those of the reference, scored by the same head or column."""
-    tables = open_tables(reference)
-    other = _reference_rows(tables, subject.source, columns, quiet)
-    embeddings = subject.examples.embeddings
+def drifted(
+    subject: Subject,
+    sample: RowSample,
+    reference: Sequence[str],
+    columns: Columns,
+    measured: Measured,
+    *,
+    quiet: bool,
+) -> Drift:
+    """Return how the rows differ from those of the reference, scored by the same head or column.
+
+    Parameters
+    ----------
+    sample : the embeddings of the rows, or of a random sample of them, gathered while they were read.
+    """
+    tables, sample = open_tables(reference), sample.finished()
+    other = read_reference(tables, subject.source, columns, seed=measured.seed, quiet=quiet)
+    embedded = subject.examples.embedding_at is not None
     return drift(
         subject.scores,
-        other["scores"],
+        other.scores,
         subject.labels,
-        other["labels"],
-        embeddings,
-        other["embeddings"],
+        other.labels,
+        sample.embeddings if embedded else None,
+        other.sample.embeddings if embedded else None,
         None if subject.ids is None else subject.ids.tolist(),
-        other["ids"],
-        None if embeddings is None else subject.examples.digests,
-        None if embeddings is None else other["digests"],
+        None if other.ids is None else other.ids.tolist(),
+        subject.examples.digests if embedded else None,
+        other.digests if embedded else None,
+        rows=sample.rows if embedded else None,
+        reference_rows=other.sample.rows if embedded else None,
+        reference_stream=None if other.sample.complete else other.stream,
         reference=", ".join(reference),
         confidence=measured.confidence,
         seed=measured.seed,
     )
-
-
-def _reference_rows(tables: Tables, source: Source, columns: Columns, quiet: bool) -> dict[str, Any]:
-    columns = dataclasses.replace(columns, weight=None, group=None)
-    if all(columns.label in file.schema.names for file in tables.files):
-        subject = read_subject(tables, source, columns, named=True, quiet=quiet)
-        examples = subject.examples
-        return {
-            "scores": subject.scores,
-            "labels": subject.labels,
-            "embeddings": examples.embeddings,
-            "ids": None if subject.ids is None else subject.ids.tolist(),
-            "digests": examples.digests,
-        }
-    head = source.head
-    if head is not None:
-        check_models(head, tables, columns.embedding_model)
-    rows = read_unlabelled(
-        tables,
-        embedding=columns.embedding if head else None,
-        score=None if head else source.name,
-        score_kind=source.kind,
-        identifier=columns.id_column(tables),
-        dim=head.dim if head else None,
-        track=reading(quiet),
-    )
-    scores = head.logits(rows.embeddings) if head and rows.embeddings is not None else rows.scores
-    ids = None if rows.ids is None else rows.ids.tolist()
-    return {"scores": scores, "labels": None, "embeddings": rows.embeddings, "ids": ids, "digests": rows.digests}
 
 
 def before_calibration(subject: Subject, table: ReliabilityTable) -> ReliabilityTable | None:

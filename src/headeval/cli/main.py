@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
 
 import typer
 
@@ -50,6 +51,7 @@ def headeval(_version: Version = False) -> None:
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    sys.meta_path.insert(0, _WithoutPandas())
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -61,6 +63,18 @@ def main() -> None:
         # Python flushes stdout once more at exit: give it somewhere to go, so that nothing else is said.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
+
+
+class _WithoutPandas:
+    """Tells pyarrow that there is no pandas: it asks at the first array, and a fifth of a command would be its import.
+
+    Only in the process of the command line, which has no use for pandas; whoever imports headeval keeps theirs.
+    """
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        if name == "pandas":
+            raise ModuleNotFoundError("the command line of headeval works without pandas", name=name)
+        return None
 
 
 def _flushed(code: int) -> int:

@@ -1,6 +1,7 @@
 """Options of the commands, each declared once."""
 
 import math
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -21,10 +22,56 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _penalty(value: float) -> float:
-    if not (math.isfinite(value) and value >= 0):
-        raise UsageError(f"--l2 must be a finite number of at least 0, got {value:g}")
+AUTO = "auto"
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def _penalties(value: str) -> str:
+    """Return the option as it is, once it is clear that `penalties` can read it."""
+    penalties(value)
     return value
+
+
+def penalties(value: str) -> tuple[float, ...] | None:
+    """Return the penalties of --l2, one or several; None for a grid.
+
+    Raises
+    ------
+    UsageError : for what is no such number, and for a list with a 0 or the same number twice.
+    """
+    if value.strip().lower() == AUTO:
+        return None
+    try:
+        found = tuple(float(part) for part in value.split(","))
+    except ValueError as error:
+        raise UsageError(f"--l2 takes a number, several (0.1,1,10) or auto, not {quoted(value)}") from error
+    for number in found:
+        if not (math.isfinite(number) and number >= 0):
+            raise UsageError(f"--l2 must be a finite number of at least 0, got {number:g}")
+    if len(found) > 1 and (0.0 in found or len(set(found)) < len(found)):
+        raise UsageError(f"--l2 {quoted(value)}: of several penalties each must be above 0 and stand once")
+    return found
+
+
+def _bytes(value: str | None) -> str | None:
+    memory_bytes(value)
+    return value
+
+
+def memory_bytes(value: str | None) -> int | None:
+    """Return the bytes of --memory.
+
+    Raises
+    ------
+    UsageError : for what is no amount of memory.
+    """
+    if value is None:
+        return None
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?I?B?)\s*", value.upper())
+    unit = match and (match[2] if match[2] in _UNITS else f"{match[2]}B")
+    if match is None or unit not in _UNITS or float(match[1]) <= 0:
+        raise UsageError(f"--memory takes an amount such as 2GB or 500MB, not {quoted(value)}")
+    return int(float(match[1]) * _UNITS[unit])
 
 
 def _model_name(value: str | None) -> str | None:
@@ -110,9 +157,40 @@ ThresholdOverride = Annotated[
     ),
 ]
 L2 = Annotated[
-    float,
+    str,
     typer.Option(
-        "--l2", callback=_penalty, help="Ridge penalty on the weights; scikit-learn's C is 1/l2.", metavar="NUMBER"
+        "--l2",
+        callback=_penalties,
+        help="Ridge penalty on the weights; scikit-learn's C is 1/l2. Several (0.1,1,10) or auto: best out of fold.",
+        metavar="NUMBER",
+    ),
+]
+L2Rule = Annotated[
+    Literal["best", "one-se"],
+    typer.Option(
+        "--l2-rule",
+        help="Of several penalties: the least log loss, or the largest within one standard error of it.",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        callback=_bytes,
+        help="Memory to use (2GB); rows that do not fit are read anew in every pass.  [default: most of what is free]",
+        metavar="SIZE",
+        show_default=False,
+    ),
+]
+Engine = Annotated[
+    Literal["local", "dask"],
+    typer.Option(help="Where rows are read and summed: in this process, or by the workers of a Dask cluster."),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        help="Dask scheduler (tcp://host:8786); without it --engine dask starts a cluster on this machine.",
+        metavar="ADDRESS",
+        show_default=False,
     ),
 ]
 Weight = Annotated[

@@ -7,6 +7,7 @@ import typer
 from headeval.cli import options
 from headeval.cli import report_options as asked
 from headeval.cli.console import show, write
+from headeval.cli.engine import check_engine, collect_on, connected
 from headeval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def report(
     plots: asked.Plots = None,
     card: asked.Card = None,
     junit: asked.Junit = None,
+    engine: options.Engine = "local",
+    scheduler: options.Scheduler = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     _version: options.Version = False,
@@ -63,30 +66,47 @@ def report(
 
     Needs one of --head, --logit and --prob, unless DATA was written by `headeval score`.
     """
+    from headeval.files.tables import open_tables
+
+    quiet = quiet or output_format == "json"  # which promises not one escape code, a progress bar's included
+    comparing = any(option is not None for option in (baseline, baseline_logit, baseline_prob))
+    requirements, of_each = _parsed(require, require_each, by=by, comparing=comparing)
+    check_engine(engine, scheduler)
+    _check_together(changed=changed, comparing=comparing, per_day=per_day, prevalence=prevalence)
+    if junit is not None and not (requirements or of_each):
+        raise UsageError("--junit writes the requirements as test cases: give --require or --require-each")
+    tables = open_tables(data)
+    # Only now what is made of numpy and pyarrow: so far, whatever is wrong is told at once.
     from headeval.cli.judging import Measured, baseline_source, compared, drifted, judged_slices, read_baseline
     from headeval.cli.report_files import ReportFiles
     from headeval.cli.row_notes import model_note
     from headeval.cli.rows import Columns, read_subject
     from headeval.cli.sources import choose_source
-    from headeval.files.tables import open_tables
+    from headeval.files.row_sample import RowSample
     from headeval.render.claim import claim_notes
     from headeval.report import Report
 
-    quiet = quiet or output_format == "json"  # which promises not one escape code, a progress bar's included
-    comparing = any(option is not None for option in (baseline, baseline_logit, baseline_prob))
-    requirements, of_each = _parsed(require, require_each, by=by, comparing=comparing)
-    _check_together(changed=changed, comparing=comparing, per_day=per_day, prevalence=prevalence)
-    if junit is not None and not (requirements or of_each):
-        raise UsageError("--junit writes the requirements as test cases: give --require or --require-each")
-    tables, files = open_tables(data), ReportFiles(html, plots, card, junit, changed, force)
+    files = ReportFiles(html, plots, card, junit, changed, force)
     files.check(tables, [path for path in (head, baseline) if path is not None])
     source = choose_source(tables, head=head, logit=logit, prob=prob)
     other = baseline_source(tables, source, head=baseline, logit=baseline_logit, prob=baseline_prob)
     columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled, weight, group, identifier)
     measured = Measured(ece_convention, bins, binning, confidence, resamples, seed, prevalence, per_day)
-    subject = read_subject(
-        tables, source, columns, by=by or [], named=reference is not None, threshold=threshold, quiet=quiet
-    )
+    sample = RowSample(seed=[seed, 2]) if reference else None
+    with connected(engine, scheduler) as cluster:
+        subject = read_subject(
+            tables,
+            source,
+            columns,
+            by=by or [],
+            named=sample is not None,
+            threshold=threshold,
+            hold=False,
+            also=None if other is None else other.head,
+            on_block=None if sample is None else sample.add,
+            collect=collect_on(cluster, quiet=quiet),
+            quiet=quiet,
+        )
     rival = None if other is None else read_baseline(subject, other, columns, threshold=threshold, quiet=quiet)
     evaluation = subject.evaluate(**measured.options, **measured.traffic)
     comparison = None if rival is None else compared(subject, rival, evaluation, measured)
@@ -101,7 +121,7 @@ def report(
         **_decided(subject, claim, (requirements, of_each), evaluation, comparison, slices, min_rows),
         notes=(*claim_notes(claim), *subject.notes, *model_note(subject.source.head, tables, embedding_model)),
         comparison=comparison,
-        drift=drifted(subject, reference, columns, measured, quiet=quiet) if reference else None,
+        drift=drifted(subject, sample, reference, columns, measured, quiet=quiet) if reference and sample else None,
         claim=claim,
         **(_drawn(subject, measured, evaluation) if files.drawn else {}),
     )
@@ -114,10 +134,12 @@ def report(
 def _parsed(
     require: list[str] | None, require_each: list[str] | None, *, by: list[str] | None, comparing: bool
 ) -> "tuple[list[Requirement], list[Requirement]]":
-    from headeval.requirement_parsing import parse_requirement
-
     if require_each and not by:
         raise UsageError("--require-each needs --by COL, whose values are the slices")
+    if not (require or require_each):
+        return [], []
+    from headeval.requirement_parsing import parse_requirement
+
     return (
         [parse_requirement(text, baseline=comparing) for text in require or []],
         [parse_requirement(text, each=True) for text in require_each or []],
@@ -190,13 +212,15 @@ def _provenance(data: list[str], subject: "Subject", columns: "Columns") -> dict
 
 
 def _show(judged: "Report", output_format: str) -> None:
-    from headeval.render.document import report_document, to_json
-    from headeval.render.markdown import render_markdown
-    from headeval.render.terminal import render_report
-
     if output_format == "json":
+        from headeval.render.document import report_document, to_json
+
         write(to_json(report_document(judged)))
     elif output_format == "markdown":
+        from headeval.render.markdown import render_markdown
+
         write(render_markdown(judged))
     else:
+        from headeval.render.terminal import render_report
+
         show(render_report(judged))

@@ -1,6 +1,6 @@
 """What `report` writes beside stdout: a page, plots, a card, JUnit test cases, and the rows that changed side."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os.path import realpath
 from pathlib import Path
@@ -8,15 +8,11 @@ from pathlib import Path
 from headeval.cli.console import say
 from headeval.cli.rows import Subject, reading
 from headeval.errors import OutputError
-from headeval.files.atomic import check_output, make_folder, write_atomically
+from headeval.files.atomic import check_output, make_folder, refuse_remote, write_atomically
 from headeval.files.changed import check_free, write_changed
 from headeval.files.output import check_table_output
 from headeval.files.tables import Tables
 from headeval.printable import quoted
-from headeval.render.card import render_card
-from headeval.render.junit import junit_xml
-from headeval.render.page import render_page
-from headeval.render.plots import plot_names, plots
 from headeval.report import Report
 from headeval.scored_rows import ScoredRows
 
@@ -58,6 +54,9 @@ class ReportFiles:
             check_table_output(self.changed, force=self.force, inputs=inputs)
             check_free(tables)
         if self.plots is not None:
+            from headeval.render.plots import plot_names
+
+            refuse_remote(self.plots)
             if self.plots.exists() and not self.plots.is_dir():
                 raise OutputError(f"{quoted(self.plots)} is no folder: --plots writes several files into one")
             for name in plot_names() if self.plots.is_dir() else ():
@@ -72,16 +71,7 @@ class ReportFiles:
         OutputError : where one cannot be written.
         """
         # All is rendered before anything is written, so that what fails leaves nothing behind.
-        documents = [
-            (path, what, render(report).encode())
-            for path, what, render in (
-                (self.html, "page", render_page),
-                (self.card, "card", lambda judged: render_card(judged, subject.source.head)),
-                (self.junit, "test cases", junit_xml),
-            )
-            if path is not None
-        ]
-        drawn = [] if self.plots is None else [(self.plots / name, content) for name, content in plots(report)]
+        documents, drawn = list(self._rendered(report, subject)), list(self._drawn(report))
         if self.changed is not None and baseline is not None:
             self._write_changed(subject, baseline, self.changed, quiet=quiet)
         for path, what, content in documents:
@@ -92,6 +82,27 @@ class ReportFiles:
             for path, content in drawn:
                 write_atomically(path, content, force=self.force)
             say(f"{len(drawn)} plots written to {self.plots}", quiet=quiet)
+
+    def _rendered(self, report: Report, subject: Subject) -> Iterator[tuple[Path, str, bytes]]:
+        """Render each document that was asked for; what renders another is not even loaded."""
+        if self.html is not None:
+            from headeval.render.page import render_page
+
+            yield self.html, "page", render_page(report).encode()
+        if self.card is not None:
+            from headeval.render.card import render_card
+
+            yield self.card, "card", render_card(report, subject.source.head).encode()
+        if self.junit is not None:
+            from headeval.render.junit import junit_xml
+
+            yield self.junit, "test cases", junit_xml(report).encode()
+
+    def _drawn(self, report: Report) -> Iterator[tuple[Path, bytes]]:
+        if self.plots is not None:
+            from headeval.render.plots import plots
+
+            yield from ((self.plots / name, content) for name, content in plots(report))
 
     def _write_changed(self, subject: Subject, baseline: Subject, output: Path, *, quiet: bool) -> None:
         both: tuple[ScoredRows, ScoredRows] = (subject.scored_rows(), baseline.scored_rows())

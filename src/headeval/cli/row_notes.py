@@ -6,17 +6,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headeval.cli.sources import Source
 from headeval.core.scaling import Scaling
 from headeval.files.examples import Examples
 from headeval.files.tables import Tables
 from headeval.head import LinearHead
-from headeval.head_history import fit_label_column
+from headeval.head_history import RowsSeen, fit_label_column
 from headeval.printable import quoted
 from headeval.render.left_out import LIKE_THEM, much_left_out, part_of
 
 FEW_FOR_PLATT, FEW_OF_A_CLASS = 200, 10
 MANY_COPIES = 0.01  # of all rows
 FEW_OF_A_CLASS_FOR_PLATT = 50
+
+_USED = {"fitted": "used for the fit", "calibrated": "used for a calibration"}
+
+
+def which_rows(examples: Examples, source: Source, seen: RowsSeen | None) -> str:
+    """Say in words which rows are judged; rows that the head has seen are never passed over."""
+    rows = f"{len(examples.labels):,} labelled rows"
+    scored = "" if source.head else f", scored by column {source.name}"
+    if source.seen and examples.unlabelled and source.seen.either:
+        return f"{rows}{scored}; of all {source.seen.n:,} rows of the file {source.seen.either:,} made what is judged"
+    if seen is None:
+        return f"{rows}{scored}; which rows the {'head' if source.head else 'classifier'} was fitted on is not known"
+    about = "" if seen.exact else "about "
+    if seen.in_sample:
+        used, words = getattr(seen, seen.in_sample), _USED[seen.in_sample]
+        if 2 * used < seen.n:
+            used, words = seen.either, "used for the fit or a calibration"
+        which = "all" if used == seen.n else f"{about}{used:,} of"
+        return f"IN-SAMPLE: {which} these {rows}{scored} were {words}; judge on other rows"
+    parts = [f"{about}{getattr(seen, use):,} of them {words}" for use, words in _USED.items() if getattr(seen, use)]
+    checked = (
+        "of them"
+        if seen.exact
+        else f"of {seen.checked:,} rows that could be checked (the head keeps a sample of its own)"
+    )
+    none = f"none {checked} is recognised as one that made the head"
+    return f"{rows}{scored}; {' and '.join(parts) or none}"
 
 
 def label_column_note(history: Mapping[str, Any], column: str) -> tuple[str, ...]:

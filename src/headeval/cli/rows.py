@@ -2,25 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headeval.cli.console import progress
-from headeval.cli.row_notes import class_note, copies_note, label_column_note, unlabelled_note
+from headeval.cli.row_notes import class_note, copies_note, label_column_note, unlabelled_note, which_rows
 from headeval.cli.sources import Source, check_models
 from headeval.core.checks import FloatArray, IntArray
-from headeval.evaluation import Evaluation, evaluate
-from headeval.files.examples import Examples, read_examples, require_both_classes
+from headeval.files.embedded_rows import OnBlock
+from headeval.files.examples import Collect, Examples, read_examples, require_both_classes
 from headeval.files.tables import Tables
+from headeval.head import LinearHead
 from headeval.head_history import RowsSeen, RowsUsed, rows_seen
 from headeval.scored_rows import ScoredRows
 
+if TYPE_CHECKING:
+    from headeval.evaluation import Evaluation
+
 DEFAULT_THRESHOLD = 0.5
 DEFAULT_ID = "id"
-
-_USED = {"fitted": "used for the fit", "calibrated": "used for a calibration"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class Subject:
     seen : how many of the rows made the head, where that is known.
     label_column : the column of the labels.
     ids : (n,) the names of the rows; None where they were not read.
+    also : (n,) logits of another head on the same embeddings, where they were asked for.
     """
 
     tables: Tables
@@ -74,6 +77,7 @@ class Subject:
     seen: RowsSeen | None
     label_column: str
     ids: NDArray[np.object_] | None = None
+    also: FloatArray | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -87,7 +91,7 @@ class Subject:
     @property
     def _copies(self) -> tuple[str, ...]:
         """Only embeddings tell copies, and groups already say which rows are not independent."""
-        if self.examples.embeddings is None or self.examples.groups is not None:
+        if self.examples.embedding_at is None or self.examples.groups is not None:
             return ()
         return copies_note(self.examples.digests[:, 0])
 
@@ -101,8 +105,10 @@ class Subject:
             *unlabelled_note(self.examples),
         )
 
-    def evaluate(self, rows: Any = slice(None), **options: Any) -> Evaluation:
+    def evaluate(self, rows: Any = slice(None), **options: Any) -> "Evaluation":
         """Judge all rows, or those of a mask."""
+        from headeval.evaluation import evaluate
+
         weights, groups = self.examples.weights, self.examples.groups
         return evaluate(
             self.scores[rows],
@@ -126,8 +132,23 @@ class Subject:
         )
 
 
-def read_training_rows(tables: Tables, columns: Columns, *, named: bool, quiet: bool) -> Examples:
-    """Return the labelled embeddings of both classes, where `named` with the names of the rows among the slices."""
+def read_training_rows(
+    tables: Tables,
+    columns: Columns,
+    *,
+    named: bool,
+    quiet: bool,
+    hold: bool = True,
+    on_block: OnBlock | None = None,
+    collect: Collect | None = None,
+) -> Examples:
+    """Return the labelled rows of both classes, where `named` with the names of the rows among the slices.
+
+    Parameters
+    ----------
+    hold, on_block : whether the embeddings stay in memory, and what is shown each block of them.
+    collect : reads the rows elsewhere.
+    """
     identifier = columns.id_column(tables) if named else None
     examples = read_examples(
         tables,
@@ -138,7 +159,10 @@ def read_training_rows(tables: Tables, columns: Columns, *, named: bool, quiet: 
         group=columns.group,
         by=[] if identifier is None else [identifier],
         drop_unlabelled=columns.drop_unlabelled,
+        hold=hold,
+        on_block=on_block,
         track=reading(quiet),
+        collect=collect,
     )
     require_both_classes(examples, tables)
     return examples
@@ -152,49 +176,83 @@ def read_subject(
     by: Sequence[str] = (),
     named: bool = False,
     threshold: float | None = None,
+    hold: bool = True,
+    also: LinearHead | None = None,
+    on_block: OnBlock | None = None,
+    collect: Collect | None = None,
     quiet: bool,
 ) -> Subject:
-    """Read labels and scores, with the names of the rows where `named`; a head must fit the embeddings' own model."""
-    head = source.head
+    """Read labels and scores; a head must fit the embeddings' own model.
+
+    Parameters
+    ----------
+    by : columns whose values are kept as text.
+    named : whether the names of the rows are read.
+    threshold : at which is judged, instead of the one of the source.
+    hold : whether the embeddings stay in memory.
+    also : another head that scores the same rows while they are read, if it takes embeddings of the same width.
+    on_block : is called with the embeddings of each block, see `read_examples`.
+    collect : reads the rows elsewhere.
+    """
     identifier = columns.id_column(tables) if named else None
-    if head is not None:
-        check_models(head, tables, columns.embedding_model)
-    examples = _scored_examples(tables, source, columns, (*by, *([] if identifier is None else [identifier])), quiet)
-    chosen, chosen_from = _threshold(source, threshold)
+    heads = _heads(tables, source, columns, also)
+    examples = read_examples(
+        tables,
+        **_labelled(columns, source, (*by, *([] if identifier is None else [identifier]))),
+        **_scored(columns, source, heads),
+        hold=hold,
+        on_block=on_block,
+        track=reading(quiet),
+        collect=collect,
+    )
+    logits = examples.projected
     seen = _seen(examples, source)
-    scores = head.logits(examples.embeddings) if head and examples.embeddings is not None else examples.scores
     return Subject(
         tables=tables,
         examples=examples,
         source=source,
-        scores=np.asarray(scores, dtype=np.float64),
+        scores=np.asarray(examples.scores if logits is None else logits[:, 0], dtype=np.float64),
         labels=examples.labels.astype(np.int64),
-        threshold=chosen,
-        threshold_from=chosen_from,
-        how=_which_rows(examples, source, seen),
+        **_threshold(source, threshold),
+        how=which_rows(examples, source, seen),
         seen=seen,
         label_column=columns.label,
         ids=None if identifier is None else examples.slices[identifier],
+        also=logits[:, 1] if logits is not None and len(heads) > 1 else None,
     )
 
 
-def _scored_examples(tables: Tables, source: Source, columns: Columns, by: Sequence[str], quiet: bool) -> Examples:
+def _heads(tables: Tables, source: Source, columns: Columns, also: LinearHead | None) -> list[LinearHead]:
+    """Return the heads that score the rows while they are read; none where a column holds the scores."""
     head = source.head
-    return read_examples(
-        tables,
-        label=columns.label,
-        positive=columns.positive,
-        classes=source.classes,
-        embedding=columns.embedding if head else None,
-        score=None if head else source.name,
-        score_kind=source.kind,
-        weight=columns.weight,
-        group=columns.group,
-        by=by,
-        drop_unlabelled=columns.drop_unlabelled,
-        dim=head.dim if head else None,
-        track=reading(quiet),
-    )
+    if head is None:
+        return []
+    check_models(head, tables, columns.embedding_model)
+    return [head] if also is None or also.dim != head.dim else [head, also]
+
+
+def _labelled(columns: Columns, source: Source, by: Sequence[str]) -> dict[str, Any]:
+    """Return what `read_examples` is to read beside the scores."""
+    return {
+        "label": columns.label,
+        "positive": columns.positive,
+        "classes": source.classes,
+        "weight": columns.weight,
+        "group": columns.group,
+        "by": by,
+        "drop_unlabelled": columns.drop_unlabelled,
+    }
+
+
+def _scored(columns: Columns, source: Source, heads: Sequence[LinearHead]) -> dict[str, Any]:
+    """Return what `read_examples` is to read and to make of it: a column of scores, or the logits of heads."""
+    if not heads:
+        return {"score": source.name, "score_kind": source.kind}
+    return {
+        "embedding": columns.embedding,
+        "dim": heads[0].dim,
+        "project": lambda embeddings: np.stack([head.logits(embeddings) for head in heads], axis=1),
+    }
 
 
 def rows_used(examples: Examples) -> RowsUsed:
@@ -227,12 +285,12 @@ def reading(quiet: bool) -> Any:
     return progress("reading", quiet=quiet, size=lambda block: block.batch.num_rows)
 
 
-def _threshold(source: Source, option: float | None) -> tuple[float, str]:
+def _threshold(source: Source, option: float | None) -> dict[str, Any]:
     if option is not None:
-        return option, "option"
+        return {"threshold": option, "threshold_from": "option"}
     if source.threshold is not None:
-        return source.threshold, "head" if source.head else "score file"
-    return DEFAULT_THRESHOLD, "default"
+        return {"threshold": source.threshold, "threshold_from": "head" if source.head else "score file"}
+    return {"threshold": DEFAULT_THRESHOLD, "threshold_from": "default"}
 
 
 def _seen(examples: Examples, source: Source) -> RowsSeen | None:
@@ -240,28 +298,3 @@ def _seen(examples: Examples, source: Source) -> RowsSeen | None:
     if source.head:
         return rows_seen(source.head.metrics, examples.digests[:, 0])
     return None if examples.unlabelled else source.seen
-
-
-def _which_rows(examples: Examples, source: Source, seen: RowsSeen | None) -> str:
-    """Say in words which rows are judged; rows that the head has seen are never passed over."""
-    rows = f"{len(examples.labels):,} labelled rows"
-    scored = "" if source.head else f", scored by column {source.name}"
-    if source.seen and examples.unlabelled and source.seen.either:
-        return f"{rows}{scored}; of all {source.seen.n:,} rows of the file {source.seen.either:,} made what is judged"
-    if seen is None:
-        return f"{rows}{scored}; which rows the {'head' if source.head else 'classifier'} was fitted on is not known"
-    about = "" if seen.exact else "about "
-    if seen.in_sample:
-        used, words = getattr(seen, seen.in_sample), _USED[seen.in_sample]
-        if 2 * used < seen.n:
-            used, words = seen.either, "used for the fit or a calibration"
-        which = "all" if used == seen.n else f"{about}{used:,} of"
-        return f"IN-SAMPLE: {which} these {rows}{scored} were {words}; judge on other rows"
-    parts = [f"{about}{getattr(seen, use):,} of them {words}" for use, words in _USED.items() if getattr(seen, use)]
-    checked = (
-        "of them"
-        if seen.exact
-        else f"of {seen.checked:,} rows that could be checked (the head keeps a sample of its own)"
-    )
-    none = f"none {checked} is recognised as one that made the head"
-    return f"{rows}{scored}; {' and '.join(parts) or none}"

@@ -125,20 +125,20 @@ def _write(rows: "ThresholdRows", summary: "ThresholdSummary", target: Path, *, 
 
 
 def _show(summary: "ThresholdSummary", *, json: bool) -> None:
-    from headeval.render.document import to_json
-    from headeval.render.terminal import SheetView
     from headeval.render.threshold import threshold_document, threshold_sheet
 
     if json:
+        from headeval.render.document import to_json
+
         write(to_json(threshold_document(summary)))
     else:
+        from headeval.render.terminal import SheetView
+
         show(SheetView(threshold_sheet(summary)))
 
 
 def _show_plan(requirements: "Sequence[Requirement]", confidence: float, *, json: bool) -> None:
     from headeval.certifying.summary import planned_rows
-    from headeval.render.document import to_json
-    from headeval.render.terminal import SheetView
     from headeval.render.threshold import plan_document, plan_sheet
 
     try:
@@ -146,6 +146,10 @@ def _show_plan(requirements: "Sequence[Requirement]", confidence: float, *, json
     except ValueError as error:
         raise UsageError(f"--plan: {error}; take a looser bound") from error
     if json:
+        from headeval.render.document import to_json
+
         write(to_json(plan_document(plan)))
     else:
+        from headeval.render.terminal import SheetView
+
         show(SheetView(plan_sheet(plan)))

@@ -190,7 +190,7 @@ def read_threshold_rows(
     head = source.head
     if head is None:  # never: a head's source has one
         raise TypeError("the source has no head")
-    subject = None if tables is None else read_subject(tables, source, columns, quiet=quiet)
+    subject = None if tables is None else read_subject(tables, source, columns, hold=False, quiet=quiet)
     benign = None
     if traffic is not None:
         check_models(head, traffic, columns.embedding_model)

@@ -54,6 +54,7 @@ class LogisticFit:
     gradient_tolerance : 1e-9, or the rounding error of the gradient's own sum where that is larger.
     loss : L(w).
     reason : why the fit ended.
+    method : how it was found; steps are those of this method.
     """
 
     w: FloatArray
@@ -63,6 +64,7 @@ class LogisticFit:
     gradient_tolerance: float
     loss: float
     reason: Reason
+    method: str = "Newton (IRLS)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ def newton(problem: LogisticProblem, iters: int, *, stop_if_separated: bool) -> 
     loss = problem.loss(z, w)
     steps, reason, moved = 0, Reason.STEP_LIMIT, 0.0
     while steps < iters:
-        delta = _solve(problem.hessian(z), problem.gradient(z, w), problem.penalty)
+        delta = newton_step(problem.hessian(z), problem.gradient(z, w), problem.penalty)
         if delta is None:
             reason = Reason.SINGULAR
             break
@@ -147,13 +149,13 @@ def newton(problem: LogisticProblem, iters: int, *, stop_if_separated: bool) -> 
     tolerance = problem.gradient_tolerance()
     if gradient_norm <= tolerance and moved > SETTLED and reason is not Reason.SINGULAR:
         reason = Reason.SEPARABLE
-    return _story(w, loss, steps, gradient_norm, tolerance, reason)
+    return judged(w, loss, steps, gradient_norm, tolerance, reason)
 
 
-def _story(
+def judged(
     w: FloatArray, loss: float, steps: int, gradient_norm: float, tolerance: float, reason: Reason
 ) -> LogisticFit:
-    """Judge the end by the gradient, whatever ended the loop."""
+    """Return the fit, judged by its gradient, whatever ended it."""
     converged = gradient_norm <= tolerance and reason not in {Reason.SEPARABLE, Reason.SINGULAR}
     if converged:
         reason = Reason.CONVERGED
@@ -162,8 +164,15 @@ def _story(
     return LogisticFit(w, converged, steps, gradient_norm, tolerance, loss, reason)
 
 
-def _solve(H: FloatArray, g: FloatArray, penalty: FloatArray) -> FloatArray | None:
-    """Solve H δ = g, or return None where H is singular to working precision."""
+def newton_step(H: FloatArray, g: FloatArray, penalty: FloatArray) -> FloatArray | None:
+    """Solve H δ = g, or return None where H is singular to working precision.
+
+    Parameters
+    ----------
+    H : (k, k) Hessian, the penalty included.
+    g : (k,) gradient.
+    penalty : (k,) l2 for features and 0 for the intercept.
+    """
     scale = np.sqrt(np.diag(H))
     if not (scale > 0).all():
         return None

@@ -1,40 +1,56 @@
 """What pyarrow raises on a damaged file, turned into the one error of this project."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-
-import pyarrow as pa
 
 from headeval.errors import DataError
+from headeval.files.locations import Location, RemoteFile
 from headeval.printable import printable, quoted
 
-# Everything pyarrow was seen to raise on truncated or overwritten files: its own exceptions, the built-in ones it
-# maps Arrow codes to, and those of its Python layer (names that are not UTF-8, offsets that do not fit).
-_FROM_ARROW = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError, MemoryError, EOFError)
+# Everything pyarrow was seen to raise on truncated or overwritten files, beside its own exceptions: the built-in ones
+# it maps Arrow codes to, and those of its Python layer (names that are not UTF-8, offsets that do not fit).
+_BUILT_IN = (OSError, ValueError, TypeError, LookupError, OverflowError, MemoryError, EOFError)
 
 _LONGEST_REASON = 160
 
 
-def shown(path: Path) -> str:
+def shown(path: Location) -> str:
     """Return `path` quoted for a message; never shortened, since its last part tells files apart."""
     return quoted(path, longest=4096)
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn whatever goes wrong while pyarrow reads `path` into a DataError naming the file.
+def reading(path: Location) -> Iterator[None]:
+    """Turn whatever goes wrong while pyarrow reads `path` into a DataError naming the file, credentials masked.
 
     Raises
     ------
-    DataError : for any error of the operating system or of pyarrow.
+    DataError : for any error of the operating system, of pyarrow or of a store.
     """
     try:
         yield
-    except PermissionError as error:
-        raise DataError(f"{shown(path)} may not be read: permission denied") from error
-    except _FROM_ARROW as error:
-        raise DataError(f"{shown(path)} cannot be read, it may be damaged or cut short: {_reason(error)}") from error
+    except Exception as error:
+        if not _is_from_arrow(error):
+            raise
+        if isinstance(path, RemoteFile):
+            from headeval.files.store_errors import explained  # not for who reads local files
+
+            # What Arrow says may repeat the credentials of the URI, and would be shown as the cause.
+            cause = None if path.secrets else error
+            raise DataError(f"{shown(path)} {explained(path, error)}") from cause
+        raise DataError(f"{shown(path)} {_explained_locally(error)}") from error
+
+
+def _is_from_arrow(error: Exception) -> bool:
+    arrow = sys.modules.get("pyarrow")  # where it has not been loaded, it has raised nothing
+    return isinstance(error, _BUILT_IN) or (arrow is not None and isinstance(error, arrow.ArrowException))
+
+
+def _explained_locally(error: BaseException) -> str:
+    if isinstance(error, PermissionError):
+        return "may not be read: permission denied"
+    return f"cannot be read, it may be damaged or cut short: {_reason(error)}"
 
 
 def _reason(error: BaseException) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from headeval.errors import OutputError
+from headeval.files.locations import Location, RemoteFile, looks_remote, masked_uri
 from headeval.printable import printable
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _NO_HARD_LINKS = frozenset(
 )
 
 
-def check_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
+def check_output(path: Path, *, force: bool, inputs: Iterable[Location] = ()) -> None:
     """Refuse an output that could not be written, before any long work is done for it.
 
     Nothing is created or changed. The answer can be out of date by the time the file is written;
@@ -44,10 +45,13 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Non
     Raises
     ------
     OutputError
-        The file exists and `force` is false, `path` is one of the inputs, a folder, a device or a pipe, or its
-        folder is missing or not writable.
+        The file exists and `force` is false, `path` is a URI, one of the inputs, a folder, a device or a pipe, or
+        its folder is missing or not writable.
     """
+    refuse_remote(path)
     for other in inputs:
+        if isinstance(other, RemoteFile):  # which is never a local file
+            continue
         if path.exists() and other.exists() and path.samefile(other):
             raise OutputError(f"{printable(str(path))}: is one of the inputs; choose another name for the output")
     _checked_target(path, force=force)
@@ -156,8 +160,21 @@ class _OutputFile(io.FileIO):
             self.descriptor = -1
 
 
+def refuse_remote(path: Path) -> None:
+    """Refuse an output that was given as a URI: outputs are local files, which appear whole or not at all.
+
+    Raises
+    ------
+    OutputError : naming the URI without its credentials.
+    """
+    if looks_remote(path):
+        uri = printable(masked_uri(str(path)))
+        raise OutputError(f"{uri}: cannot be written: outputs are local files; write one and copy it there")
+
+
 def _checked_target(path: Path, *, force: bool) -> Path:
     """Return the file that `path` stands for, links followed, if it may and can be written."""
+    refuse_remote(path)
     with _os_errors_of(path):
         target = _followed(path)
         status = _status_of(target)
@@ -263,6 +280,7 @@ def make_folder(path: Path) -> None:
     ------
     OutputError : where it cannot be created.
     """
+    refuse_remote(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -59,6 +59,10 @@ class Categories:
         """The values as text; value i has code i."""
         return list(self._numbers)
 
+    def code_of(self, text: str) -> int:
+        """Return the code of a value given as its text."""
+        return self._numbers.setdefault(text, len(self._numbers))
+
     def codes(self, column: pa.Array, place: Place) -> NDArray[np.int64]:
         """Return the code of each row, shape (n,), MISSING for a null, a NaN or (if so wished) an empty text.
 
@@ -116,7 +120,7 @@ class Categories:
             return MISSING
         if not is_text(kind) or (place.is_csv and self._numbers_in_text):
             text = canonical_number(text)
-        return self._numbers.setdefault(text, len(self._numbers))
+        return self.code_of(text)
 
 
 def _encoded(column: pa.Array) -> pa.DictionaryArray:

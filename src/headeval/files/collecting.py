@@ -1,6 +1,7 @@
 """The columns of the examples, gathered block by block."""
 
-from collections.abc import Collection, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from headeval.errors import DataError
 from headeval.files.arrow_errors import reading, shown
 from headeval.files.categories import MISSING, Categories
+from headeval.files.embedded_rows import EmbeddedRows, Keeping
 from headeval.files.growing import GrowingArray
 from headeval.files.labels import resolve_labels
 from headeval.files.numeric import read_numbers
@@ -49,9 +51,16 @@ class Wanted:
 
 
 class Collector:
-    """Gathers the wanted columns of blocks; `faults` are the rows that cannot be used."""
+    """Gathers the wanted columns of blocks.
 
-    def __init__(self, wanted: Wanted, n_rows: int | None) -> None:
+    Attributes
+    ----------
+    faults : the rows that cannot be used.
+    unlabelled : how many rows were left out since they have no label.
+    embedded : what is kept of the embeddings, or None.
+    """
+
+    def __init__(self, wanted: Wanted, n_rows: int | None, keeping: Keeping) -> None:
         self.faults = RowFaults()
         self.unlabelled = 0
         self._wanted = wanted
@@ -63,29 +72,38 @@ class Collector:
             name: _CodedColumn(name, n_rows, numbers_in_text=False, blank_is_missing=False) for name in wanted.by
         }
         self._vectors = None if wanted.embedding is None else VectorReader(wanted.embedding, dim=wanted.dim)
-        self._embeddings = GrowingArray(
-            np.float64 if wanted.embedding is None else wanted.embedding.dtype, expected=n_rows
-        )
+        self.embedded: EmbeddedRows | None = None
+        if wanted.embedding is not None:
+            self.embedded = EmbeddedRows(wanted.embedding.dtype, expected=n_rows, keeping=keeping)
         self._scores = GrowingArray(np.float64, expected=n_rows)
         self._weights = GrowingArray(np.float64, expected=n_rows)
         self._kept = GrowingArray(np.bool_, expected=n_rows)
 
-    def add(self, block: Block) -> None:
-        """Take the rows of a block.
+    def read(self, blocks: Iterable[Block]) -> None:
+        """Take the rows of all blocks.
 
         Raises
         ------
-        DataError : where a column is of a type that cannot be used at all.
+        DataError : for rows that cannot be used, and where a column is of a type that cannot be used at all.
         """
+        matrices = (embeddings for block in blocks if (embeddings := self._add(block)) is not None)
+        if self.embedded is None:
+            deque(matrices, maxlen=0)
+        else:
+            self.embedded.gather(matrices)
+        self.faults.raise_if_any()
+
+    def _add(self, block: Block) -> NDArray[Any] | None:
+        """Take the rows of a block; return their embeddings, if there are any and no row so far is at fault."""
+        self.faults.raise_if_any(unless_in=block.path)
         place = place_of(block, self.faults)
         codes = self._labels.categories.codes(block.batch.column(self._wanted.label), place)
         batch, codes, place = self._labelled(block.batch, codes, place)
         if batch.num_rows == 0:
-            return
+            return None
         self._labels.codes.append(codes)
         self._refuse_identifiers(place)
-        if self._vectors is not None:
-            _append(self._embeddings, self._vectors.read(batch, place))
+        embeddings = None if self._vectors is None else self._vectors.read(batch, place)
         if self._wanted.score is not None:
             _append(self._scores, read_scores(batch, self._wanted.score, place, is_prob=self._wanted.is_prob))
         if self._wanted.weight is not None:
@@ -94,6 +112,7 @@ class Collector:
             self._groups.codes.append(self._read_groups(batch, self._groups.categories, place))
         for name, column in self._slices.items():
             column.codes.append(column.categories.codes(batch.column(name), place))
+        return None if self.faults else embeddings
 
     def labels(
         self, *, where: str, positive: str | None, classes: tuple[str, str] | None
@@ -116,10 +135,6 @@ class Collector:
     def kept(self) -> NDArray[np.bool_]:
         """Return which rows of the files have a label and were kept, shape (all rows,)."""
         return self._kept.array()
-
-    def embeddings(self) -> NDArray[Any] | None:
-        """Return the embeddings, shape (n, d), or None."""
-        return None if self._wanted.embedding is None else self._embeddings.array()
 
     def scores(self) -> NDArray[np.float64] | None:
         """Return the scores, shape (n,), or None."""
@@ -173,7 +188,7 @@ class Collector:
         labelled = pa.array(~missing)
         with reading(place.path):
             kept = batch.filter(labelled)
-        return kept, codes[~missing], Place(place.path, place.rows[~missing], place.is_csv, place.faults)
+        return kept, codes[~missing], place.of(~missing)
 
     def _refuse_identifiers(self, place: Place) -> None:
         if len(self._labels.categories) > _MOST_LABELS:
@@ -225,6 +240,24 @@ def place_of(block: Block, faults: RowFaults) -> Place:
     first = block.first_row + 1
     rows = np.arange(first, first + block.batch.num_rows, dtype=np.int64)
     return Place(block.path, rows, block.is_csv, faults)
+
+
+def usable(
+    blocks: Iterable[Block], read: Callable[[Block, Place], NDArray[Any] | None]
+) -> Iterator[tuple[Block, NDArray[Any]]]:
+    """Return block after block with what is read from it, until a row is at fault.
+
+    Raises
+    ------
+    DataError : for the rows at fault, once their file has been read.
+    """
+    faults = RowFaults()
+    for block in blocks:
+        faults.raise_if_any(unless_in=block.path)
+        values = read(block, place_of(block, faults))
+        if values is not None and not faults:
+            yield block, values
+    faults.raise_if_any()
 
 
 class _CodedColumn:

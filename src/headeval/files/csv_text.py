@@ -8,14 +8,14 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv
 
 from headeval.errors import DataError
 from headeval.files.arrow_errors import reading, shown
+from headeval.files.locations import Location
 from headeval.printable import quoted
 
 # One row must fit into a block: this holds vectors of some hundred thousand numbers.
@@ -31,7 +31,7 @@ _CELL = re.compile(rb'(?:"[^"]*+(?:""[^"]*+)*+"|(?!"))[^,\r\n]*+(,|\r\n|\n|\r|)'
 _UNSAFE_NAMES = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
-def read_header(path: Path) -> tuple[tuple[str, ...], int]:
+def read_header(path: Location) -> tuple[tuple[str, ...], int]:
     """Return the column names of a CSV file and the offset in bytes of its first row.
 
     Raises
@@ -55,7 +55,7 @@ def read_header(path: Path) -> tuple[tuple[str, ...], int]:
     return names, end
 
 
-def read_batches(path: Path, names: tuple[str, ...], offset: int) -> Iterator[pa.RecordBatch]:
+def read_batches(path: Location, names: tuple[str, ...], offset: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows from byte `offset` on as batches of text columns; their names are the positions "0", "1", ….
 
     Positions, since the names of a file need not be unique. An empty cell is the empty text, never a null.
@@ -82,7 +82,7 @@ def read_batches(path: Path, names: tuple[str, ...], offset: int) -> Iterator[pa
             yield waiting.slice(0, waiting.num_rows - 1)
 
 
-def _parsed(path: Path, stream: io.RawIOBase, names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def _parsed(path: Location, stream: io.RawIOBase, names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     positions = [str(number) for number in range(len(names))]
     rows = 0
     try:
@@ -93,12 +93,12 @@ def _parsed(path: Path, stream: io.RawIOBase, names: tuple[str, ...]) -> Iterato
             pyarrow.csv.ParseOptions(newlines_in_values=True),
             pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(positions, pa.string()), strings_can_be_null=False),
         )
-    except (pa.ArrowException, ValueError) as error:
+    except (pa.ArrowException, ValueError, OSError) as error:
         _explain(path, names, error, rows)
     while True:
         try:
             batch = next(batches, None)
-        except (pa.ArrowException, ValueError) as error:
+        except (pa.ArrowException, ValueError, OSError) as error:
             _explain(path, names, error, rows)
         if batch is None:
             return
@@ -107,7 +107,7 @@ def _parsed(path: Path, stream: io.RawIOBase, names: tuple[str, ...]) -> Iterato
             yield batch
 
 
-def _explain(path: Path, names: tuple[str, ...], error: Exception, rows: int) -> NoReturn:
+def _explain(path: Location, names: tuple[str, ...], error: Exception, rows: int) -> NoReturn:
     """Raise what pyarrow's parser said in the words of this project."""
     text = str(error)
     if ragged := _RAGGED.search(text):
@@ -130,12 +130,12 @@ def _explain(path: Path, names: tuple[str, ...], error: Exception, rows: int) ->
     raise AssertionError  # `reading` has turned the error into a DataError
 
 
-def _refuse_other_encodings(path: Path, start: bytes) -> None:
+def _refuse_other_encodings(path: Location, start: bytes) -> None:
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{shown(path)} is UTF-16 text: save it as UTF-8")
 
 
-def _refuse_other_separators(path: Path, name: str) -> None:
+def _refuse_other_separators(path: Location, name: str) -> None:
     for separator, word in _UNSAFE_NAMES.items():
         if separator in name:
             raise DataError(f"{shown(path)} separates its columns by {word}: headeval reads commas; save it so")
@@ -149,7 +149,7 @@ def _end_of_line(start: bytes, begin: int) -> int | None:
     return cell.end() if cell is not None and cell[1] else None
 
 
-def _names(path: Path, line: bytes) -> tuple[str, ...]:
+def _names(path: Location, line: bytes) -> tuple[str, ...]:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -166,12 +166,12 @@ def _names(path: Path, line: bytes) -> tuple[str, ...]:
 class _EndMarked(io.RawIOBase):
     """A binary stream followed by one more row, `_LAST_ROW`, with empty cells up to `width`."""
 
-    def __init__(self, stream: io.BufferedReader, width: int) -> None:
-        self._stream = stream
+    def __init__(self, stream: BinaryIO, width: int) -> None:
+        self._stream: Any = stream  # `readinto` is not declared of every binary stream
         self._tail = io.BytesIO(f"\n{_LAST_ROW}{',' * (width - 1)}\n".encode())
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the stubs ask for any buffer
-        return self._stream.readinto(buffer) or self._tail.readinto(buffer)
+        return int(self._stream.readinto(buffer) or self._tail.readinto(buffer))

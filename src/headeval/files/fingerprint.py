@@ -7,7 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 _CHUNK_BYTES = 2**20
+_CHUNK_DIGESTS = 2**16  # of which sums of 32 bits, three times each, stay far below 2**64
 _DIGEST_BYTES = 16
+# Powers of two that both float32 and float64 hold exactly, so that a product with one is rounded as `ldexp` rounds.
+_LARGEST_EXPONENT = 126
+_MASK = np.uint64(2**32 - 1)
 
 
 def row_digests(values: NDArray[Any]) -> NDArray[np.uint64]:
@@ -28,30 +32,39 @@ def row_digests(values: NDArray[Any]) -> NDArray[np.uint64]:
     >>> bool((digests[0] == digests[2]).all()), bool((digests[0] == digests[1]).any())
     (True, False)
     """
-    kind = "<f4" if values.ndim == 2 else "<f8"
+    kind = np.dtype("<f4" if values.ndim == 2 else "<f8")
     table = values if values.ndim == 2 else values[:, None]
-    width = table.shape[1] * np.dtype(kind).itemsize
-    digests = []
+    width = table.shape[1] * kind.itemsize
+    digests: list[bytes] = []
     step = max(1, _CHUNK_BYTES // width)
     for start in range(0, len(table), step):
         part = table[start : start + step]
-        part = _levelled(part) if values.ndim == 2 else part
+        rows = np.empty(part.shape, dtype=kind)
         with np.errstate(under="ignore"):
-            # Adding zero turns -0.0 into 0.0 and leaves every other number as it is.
-            rows = (part.astype(kind) + np.zeros((), dtype=kind)).tobytes()
+            if values.ndim == 2:
+                _level(part, rows)
+            else:
+                rows[...] = part
+        rows += np.zeros((), dtype=kind)  # turns -0.0 into 0.0 and leaves every other number as it is
+        view = rows.data.cast("B")
         digests += [
-            blake2b(rows[position : position + width], digest_size=_DIGEST_BYTES).digest()
-            for position in range(0, len(rows), width)
+            blake2b(view[position : position + width], digest_size=_DIGEST_BYTES).digest()
+            for position in range(0, len(view), width)
         ]
     return np.frombuffer(b"".join(digests), dtype=">u8").reshape(-1, 2).astype(np.uint64)
 
 
-def _levelled(rows: NDArray[Any]) -> NDArray[np.float64]:
-    numbers = rows.astype(np.float64)
-    exponents = np.frexp(np.abs(numbers).max(axis=1, initial=0.0))[1]
-    with np.errstate(under="ignore"):
-        levelled: NDArray[np.float64] = np.ldexp(numbers, -exponents[:, None])
-    return levelled
+def _level(rows: NDArray[Any], levelled: NDArray[np.float32]) -> None:
+    """Write the rows, each multiplied by its power of two, into `levelled`; every number is rounded once."""
+    if rows.dtype not in (np.float32, np.float64):
+        rows = rows.astype(np.float64)
+    largest = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0))
+    exponents = np.frexp(largest)[1]
+    usual = np.abs(exponents) <= _LARGEST_EXPONENT
+    if usual.all():
+        np.multiply(rows, np.ldexp(np.ones((), rows.dtype), -exponents)[:, None], out=levelled, casting="same_kind")
+    else:
+        levelled[...] = np.ldexp(rows.astype(np.float64), -exponents[:, None])
 
 
 def fingerprint(digests: NDArray[np.uint64], labels: NDArray[np.uint8]) -> str:
@@ -72,6 +85,15 @@ def fingerprint(digests: NDArray[np.uint64], labels: NDArray[np.uint8]) -> str:
     (True, '2:')
     """
     total = 0
-    for (high, low), label in zip(digests.tolist(), labels.tolist(), strict=True):
-        total += ((high << 64) + low) * (3 if label else 1)
+    for start in range(0, len(labels), _CHUNK_DIGESTS):
+        part = slice(start, start + _CHUNK_DIGESTS)
+        times = np.where(labels[part] != 0, np.uint64(3), np.uint64(1))
+        high, low = digests[part, 0], digests[part, 1]
+        for limb, shift in (
+            (high >> np.uint64(32), 96),
+            (high & _MASK, 64),
+            (low >> np.uint64(32), 32),
+            (low & _MASK, 0),
+        ):
+            total += int((limb * times).sum(dtype=np.uint64)) << shift
     return f"{len(labels)}:{total % 2**128:032x}"

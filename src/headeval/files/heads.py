@@ -8,17 +8,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import numpy as np
 
 from headeval.errors import HeadError
 from headeval.files.atomic import write_atomically
+from headeval.files.locations import looks_remote, masked_uri
 from headeval.files.schemas import validator
 from headeval.files.strict_json import DEEPEST, LONGEST_INTEGER, DocumentError, member, parse_strict, refuse
 from headeval.head import LinearHead
 from headeval.printable import listed, printable, quoted
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
 
 _MOST_BYTES = 512 * 2**20
 _UNKNOWN_MODELS = frozenset({"", "unspecified"})
@@ -44,6 +47,8 @@ def read_head(path: str | os.PathLike[str]) -> LinearHead:
     True
     """
     path = Path(path)
+    if looks_remote(path):
+        raise HeadError(f"{printable(masked_uri(str(path)))}: a head is read from a local file; copy it here first")
     try:
         return _parsed(_contents(path))
     except DocumentError as error:
@@ -205,7 +210,7 @@ def _shape_problems(document: dict[str, Any]) -> Iterator[str]:
             yield f"$.W[{c}]: has {_counted(row, 'number')}, expected dim = {_number(dim)}"
 
 
-def _explained(error: jsonschema.ValidationError) -> str:
+def _explained(error: "ValidationError") -> str:
     """Return place and reason of a schema violation in this project's words."""
     path = "$"
     for step in error.absolute_path:

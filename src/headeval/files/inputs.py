@@ -3,12 +3,13 @@
 import glob
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Literal
 
 from headeval.errors import DataError
 from headeval.files.arrow_errors import reading, shown
+from headeval.files.locations import Location, RemoteFile, is_uri, local_path, masked_uri, parse_uri
 from headeval.printable import quoted
 
 Kind = Literal["parquet", "csv"]
@@ -22,30 +23,45 @@ _READ = "headeval reads Parquet (.parquet, .pq) and CSV (.csv) files"
 _CONVERT = "convert it to Parquet with one list column of numbers, for example with pyarrow"
 
 
-def find_files(data: Sequence[str]) -> list[tuple[Path, Kind]]:
-    """Return the files that the DATA arguments name, in their order, each with its kind.
+def find_files(data: Sequence[str]) -> list[Location]:
+    """Return the files that the DATA arguments name, in their order; `kind_of` tells what each is.
 
     Parameters
     ----------
     data : paths of files; folders, which stand for the tables directly inside; or glob patterns (`**` too),
-        tried only where no such path exists. Folders and patterns give their files sorted by name.
+        tried only where no such path exists. Folders and patterns give their files sorted by name. All of them may
+        be URIs of a store that pyarrow knows (`s3://bucket/folder/*.parquet`), with its options behind a `?`.
 
     Raises
     ------
-    DataError : for an empty argument, a missing, unreadable, empty or unsupported file, an empty folder, a pattern
-        without a match, or a file that is named twice.
+    DataError : for an empty argument, a missing, unreadable or empty file, an empty folder, a pattern without a
+        match, a file that is named twice, or a store that cannot be reached.
     """
     paths = [path for argument in data for path in _expand(argument)]
     if not paths:
         raise DataError(f"no data file is named; {_READ}")
     _refuse_repeats(paths)
-    return [(path, _kind(path)) for path in paths]
+    return paths
 
 
-def _expand(argument: str) -> list[Path]:
+def _expand(argument: str) -> list[Location]:
     if not argument.strip():
         # Path("") is the current folder, whose tables nobody asked for.
         raise DataError("an argument for DATA is empty: is a shell variable unset?")
+    if not is_uri(argument):
+        return _expand_locally(argument)
+    try:
+        if argument.lower().startswith("file:"):
+            return _expand_locally(str(local_path(argument)))
+        location = parse_uri(argument)
+    except ValueError as error:
+        raise DataError(f"{quoted(masked_uri(argument), longest=4096)} is no usable URI: {error}") from error
+    from headeval.files.remote_listing import expand_remote  # not for who reads local files
+
+    return [*expand_remote(location, _PARQUET_SUFFIXES | _CSV_SUFFIXES, readable=_READ)]
+
+
+def _expand_locally(argument: str) -> list[Location]:
     path = Path(argument)
     with reading(path):
         if path.is_dir():
@@ -56,26 +72,37 @@ def _expand(argument: str) -> list[Path]:
         files = [match for match in matches if not match.is_dir()]
     if not files:
         raise DataError(f"no file matches the pattern {quoted(argument, longest=4096)}")
-    return files
+    return [*files]
 
 
-def _tables_inside(folder: Path) -> list[Path]:
+def _tables_inside(folder: Path) -> list[Location]:
     suffixes = _PARQUET_SUFFIXES | _CSV_SUFFIXES
     inside = (path for path in folder.iterdir() if path.suffix.lower() in suffixes and not path.name.startswith("."))
     files = sorted(path for path in inside if not path.is_dir())
     if not files:
         raise DataError(f"the folder {shown(folder)} holds no table; {_READ}")
-    return files
+    return [*files]
 
 
-def _refuse_repeats(paths: Sequence[Path]) -> None:
-    seen: dict[tuple[int, int], Path] = {}
+def _refuse_repeats(paths: Sequence[Location]) -> None:
+    seen: dict[Hashable, Location] = {}
     for path in paths:
-        status = _status(path)
-        first = seen.setdefault((status.st_dev, status.st_ino), path)
+        first = seen.setdefault(_identity(path), path)
         if first is not path:
             same = "" if str(first) == str(path) else f" (also as {shown(first)})"
             raise DataError(f"{shown(path)} is given twice{same}: its rows would count double")
+
+
+def _identity(path: Location) -> Hashable:
+    """Return what two names of one file have in common, once it is clear that it can be a table."""
+    if isinstance(path, RemoteFile):
+        size, identity = path.size, path.identity
+    else:
+        status = _status(path)
+        size, identity = status.st_size, (str(status.st_dev), str(status.st_ino))
+    if size == 0:
+        raise DataError(f"{shown(path)} is empty (0 bytes)")
+    return identity
 
 
 def _status(path: Path) -> os.stat_result:
@@ -88,12 +115,16 @@ def _status(path: Path) -> os.stat_result:
             raise error
     if not stat.S_ISREG(status.st_mode):
         raise DataError(f"{shown(path)} is not a regular file: save the table to a file first")
-    if status.st_size == 0:
-        raise DataError(f"{shown(path)} is empty (0 bytes)")
     return status
 
 
-def _kind(path: Path) -> Kind:
+def kind_of(path: Location) -> Kind:
+    """Tell by content, and only then by name, whether a file is Parquet or CSV.
+
+    Raises
+    ------
+    DataError : where it cannot be read or is neither; pickles are recognised and never loaded.
+    """
     with reading(path), path.open("rb") as stream:
         start = stream.read(8)
     suffix = path.suffix.lower()

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 
 from headeval.errors import OutputError
 from headeval.files.arrow_errors import shown
-from headeval.files.atomic import atomic_file, check_output
+from headeval.files.atomic import atomic_file, check_output, refuse_remote
+from headeval.files.locations import Location
 from headeval.printable import listed, printable, quoted
 
 _PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
@@ -77,11 +76,15 @@ class TableWriter:
         if repeated:
             raise OutputError(f"{shown(self._path)}: several columns of the same name: {listed(repeated)}")
         if _is_csv(self._path):
-            return pyarrow.csv.CSVWriter(self._file, schema)
-        return pq.ParquetWriter(self._file, schema)
+            from pyarrow.csv import CSVWriter
+
+            return CSVWriter(self._file, schema)
+        from pyarrow.parquet import ParquetWriter
+
+        return ParquetWriter(self._file, schema)
 
 
-def check_table_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
+def check_table_output(path: Path, *, force: bool, inputs: Iterable[Location] = ()) -> None:
     """Refuse a table that could not be written, before any long work is done for it; nothing is created.
 
     Parameters
@@ -92,8 +95,9 @@ def check_table_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) 
 
     Raises
     ------
-    OutputError : where the name has another suffix, or `headeval.files.atomic.check_output` refuses it.
+    OutputError : where the name is a URI or has another suffix, or `headeval.files.atomic.check_output` refuses it.
     """
+    refuse_remote(path)
     if path.suffix.lower() not in _PARQUET_SUFFIXES | _CSV_SUFFIXES:
         raise OutputError(f"{shown(path)}: the name must end in .parquet or .csv, which decides the format")
     check_output(path, force=force, inputs=inputs)

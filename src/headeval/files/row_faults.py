@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headeval.errors import DataError
 from headeval.files.arrow_errors import shown
+from headeval.files.locations import Location
 from headeval.printable import quoted
 
 ROWS_NAMED = 5
@@ -22,7 +22,7 @@ class RowFaults:
     A fault is not raised where it is met: reading goes on to the end of the file, so that all its rows are counted.
     """
 
-    path: Path | None = None
+    path: Location | None = None
     problem: str = ""
     advice: str = ""
     rows: list[int] = field(default_factory=list)
@@ -32,7 +32,7 @@ class RowFaults:
     def __bool__(self) -> bool:
         return self.count > 0
 
-    def add(self, path: Path, rows: NDArray[np.int64], problem: str, advice: str, cells: Iterable[object]) -> None:
+    def add(self, path: Location, rows: NDArray[np.int64], problem: str, advice: str, cells: Iterable[object]) -> None:
         """Note that `rows` (numbers from 1) of `path` have `problem`; another kind of fault than the first is ignored.
 
         `cells` are what these rows hold, or nothing where that says no more than the problem does.
@@ -46,7 +46,18 @@ class RowFaults:
         self.rows += rows[:free].tolist()
         self.cells += [quoted(cell, longest=_CELL_SHOWN) for _, cell in zip(range(free), cells, strict=False)]
 
-    def raise_if_any(self, *, unless_in: Path | None = None) -> None:
+    def take(self, fault: "RowFaults", path: Location) -> None:
+        """Note a fault that was met elsewhere, in later rows of `path`, as `add` does."""
+        if not self:
+            self.path, self.problem, self.advice = path, fault.problem, fault.advice
+        elif (self.path, self.problem) != (path, fault.problem):
+            return
+        free = ROWS_NAMED - len(self.rows)
+        self.count += fault.count
+        self.rows += fault.rows[:free]
+        self.cells += fault.cells[:free]
+
+    def raise_if_any(self, *, unless_in: Location | None = None) -> None:
         """Raise the fault, unless it is in the file `unless_in`, which is still being read.
 
         Raises
@@ -65,10 +76,14 @@ class RowFaults:
 class Place:
     """Where the values at hand come from: a file, the numbers (from 1) of its rows, and where their faults go."""
 
-    path: Path
+    path: Location
     rows: NDArray[np.int64]
     is_csv: bool
     faults: RowFaults
+
+    def of(self, rows: NDArray[np.bool_]) -> "Place":
+        """Return the place of some of the rows, given as a mask."""
+        return Place(self.path, self.rows[rows], self.is_csv, self.faults)
 
     def fault(
         self, where: NDArray[np.bool_], problem: str, *, advice: str = "", cells: Sequence[object] | None = None

@@ -4,10 +4,10 @@ import json
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jsonschema import Draft202012Validator
-from referencing import Registry
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 
 def load_schema(name: str) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def load_schema(name: str) -> dict[str, Any]:
 
 
 @cache
-def validator(name: str) -> Draft202012Validator:
+def validator(name: str) -> "Draft202012Validator":
     """Return a validator (JSON Schema draft 2020-12) for the schema `name`.
 
     Its registry is empty: a reference that the schema does not resolve itself is an error and never a
@@ -44,6 +44,9 @@ def validator(name: str) -> Draft202012Validator:
     >>> validator("linear-head").is_valid({"dim": 3})
     False
     """
+    from jsonschema import Draft202012Validator
+    from referencing import Registry
+
     return Draft202012Validator(load_schema(name), registry=Registry())
 
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +17,18 @@ from headeval.core.stable import logit, sigmoid
 from headeval.errors import DataError
 from headeval.files.arrow_errors import shown
 from headeval.files.collecting import place_of
-from headeval.files.examples import Track, embedding_blocks, untracked
+from headeval.files.examples import Track, untracked
 from headeval.files.fingerprint import row_digests
 from headeval.files.numeric import read_numbers
 from headeval.files.output import table_writer
 from headeval.files.row_faults import RowFaults
 from headeval.files.tables import Block, Tables
+from headeval.files.vector_blocks import embedding_blocks
 from headeval.head import LinearHead
 from headeval.head_history import RowsSeen, SeenCounter
 from headeval.printable import listed, quoted
 from headeval.scored_rows import ScoreKind
+from headeval.workers import in_order, thread_count
 
 # Which column is a logit is written into the Parquet metadata under this key, never guessed from the values.
 _KEY = "headeval_scores"
@@ -146,9 +149,15 @@ def head_blocks(
     ------
     DataError : for embeddings that are missing, or not the head's width.
     """
-    for block, embeddings in embedding_blocks(tables, embedding=embedding, dim=head.dim, track=track):
-        counter.add(row_digests(embeddings)[:, 0])
-        yield ScoredBlock(block, head.logits(embeddings))
+
+    def scored(part: tuple[Block, NDArray[Any]]) -> tuple[ScoredBlock, NDArray[np.uint64]]:
+        block, embeddings = part
+        return ScoredBlock(block, head.logits(embeddings)), row_digests(embeddings)[:, 0]
+
+    blocks = embedding_blocks(tables, embedding=embedding, dim=head.dim, track=track)
+    for part, digests in in_order(scored, blocks, threads=thread_count()):
+        counter.add(digests)
+        yield part
 
 
 def column_blocks(
@@ -194,7 +203,7 @@ def write_scored(
 
     Parameters
     ----------
-    without : columns that are left out.
+    without : columns that are left out, where they have not been already.
     metadata : text for the schema metadata of a Parquet file; what is declared, and what was seen, is added.
     earlier : what the table declared before of columns that stay.
     seen : asked at the end how many of the rows had been seen.
@@ -208,7 +217,8 @@ def write_scored(
     with table_writer(output, force=force, metadata={**kept, **declared.metadata(earlier)}) as table:
         for part in scored:
             batch = part.block.batch
-            table.write(declared.add_to(batch.drop_columns(list(without)) if without else batch, part.logits))
+            left_out = [name for name in without if name in batch.schema.names]
+            table.write(declared.add_to(batch.drop_columns(left_out) if left_out else batch, part.logits))
             rows += len(part.logits)
             flagged += int(np.count_nonzero(declared.flags(part.logits)))
         total = seen()

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from headeval.errors import DataError
 from headeval.files.arrow_errors import reading, shown
+from headeval.files.locations import Location
 from headeval.files.numeric import as_mask, is_number, is_text, plain, plain_type, read_numbers
 from headeval.files.row_faults import Place
 from headeval.files.tables import TableFile, Tables
@@ -94,7 +94,21 @@ class VectorReader:
         self._where = where
         self._dim = dim
         self._width: int | None = None
-        self._width_from: Path | None = None
+        self._width_from: Location | None = None
+
+    @property
+    def width(self) -> int | None:
+        """The width of the embeddings read so far."""
+        return self._width
+
+    def expect(self, width: int, path: Location) -> None:
+        """Take it that the embeddings of a file have this width, as if its first rows had been read.
+
+        Raises
+        ------
+        DataError : where it is not the width of the head or of the files before.
+        """
+        self._check_width(width, path)
 
     def read(self, batch: pa.RecordBatch, place: Place) -> NDArray[Any] | None:
         """Return the embeddings, shape (n, d); None where rows are at fault, which are noted in `place`.
@@ -129,13 +143,13 @@ class VectorReader:
             return None
         with np.errstate(over="ignore"):
             matrix = values.reshape(len(lengths), width).astype(self._where.dtype, copy=False)
-        bad = ~np.isfinite(matrix).all(axis=1)
-        if bad.any():
+        bad = None if _surely_finite(matrix) else ~np.isfinite(matrix).all(axis=1)
+        if bad is not None and bad.any():
             place.fault(bad, f"{label} holds NaN or an infinity")
             return None
         return matrix
 
-    def _check_width(self, width: int, path: Path) -> None:
+    def _check_width(self, width: int, path: Location) -> None:
         if self._dim is not None and width != self._dim:
             raise DataError(f"{shown(path)}: embeddings have {width} numbers, the head expects {self._dim}")
         if self._width is not None and self._width_from is not None and width != self._width:
@@ -143,6 +157,12 @@ class VectorReader:
                 f"embeddings have {self._width} numbers in {shown(self._width_from)} but {width} in {shown(path)}"
             )
         self._width, self._width_from = width, path
+
+
+def _surely_finite(matrix: NDArray[Any]) -> bool:
+    """Whether the sum is finite: NaN and infinities never leave a sum again; without any it may still overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.add.reduce(matrix, axis=None)))
 
 
 def _read_column(column: pa.Array, label: str, place: Place) -> tuple[NDArray[Any], NDArray[np.int64]] | None:

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 from headeval.core.intervals import Interval
+from headeval.core.near_duplicates import MeanShift
 from headeval.core.two_samples import PopulationStability
 from headeval.drift import Drift, Leakage, PrevalenceChange
 from headeval.printable import LONGEST_SHOWN, printable
@@ -32,7 +33,7 @@ def drift_section(drift: Drift) -> Section:
         "p: how often chance alone gives such a size; on many rows it is small for trifles as well",
     ]
     if drift.mean_shift is not None:
-        footnotes.append("mean embedding: the distance of the mean unit vectors, from 0 to 2")
+        footnotes.append(f"mean embedding: the distance of the mean unit vectors, from 0 to 2{_of_samples(drift)}")
     if drift.leakage is not None:
         grids += _leakage_grids(drift.leakage)
         footnotes += _leakage_footnotes(drift.leakage)
@@ -76,7 +77,8 @@ def drift_notes(drift: Drift) -> tuple[str, ...]:
     if drift.mean_shift is not None:
         shift = drift.mean_shift
         apart = f"mean directions are {number(shift.distance)} apart, {number(shift.distance_if_same)} without a shift"
-        notes.append(f"embeddings: {apart} (p {number(shift.p_value)} from {count(shift.n_permutations)} permutations)")
+        drawn = f"{count(shift.n_permutations)} permutations{_of_samples(drift)}"
+        notes.append(f"embeddings: {apart} (p {number(shift.p_value)} from {drawn})")
     if drift.leakage is not None:
         notes.append(leakage_note(drift.leakage, drift.reference))
     tests = 1 + (drift.prevalence is not None) + (drift.mean_shift is not None)
@@ -106,7 +108,7 @@ def drift_document(drift: Drift) -> dict[str, Any]:
         "ks": dataclasses.asdict(drift.ks),
         "psi": None if drift.psi is None else _psi_document(drift.psi),
         "prevalence": None if drift.prevalence is None else _prevalence_document(drift.prevalence),
-        "mean_shift": None if drift.mean_shift is None else dataclasses.asdict(drift.mean_shift),
+        "mean_shift": None if drift.mean_shift is None else _shift_document(drift, drift.mean_shift),
         "leakage": None if drift.leakage is None else leakage_document(drift.leakage),
         "undefined": dict(drift.undefined),
     }
@@ -125,6 +127,11 @@ def leakage_document(leakage: Leakage) -> dict[str, Any]:
             for index, (row, other, cosine) in enumerate(leakage.examples)
         ],
     }
+
+
+def _shift_document(drift: Drift, shift: MeanShift) -> dict[str, Any]:
+    sizes = dict(zip(("n", "reference_n"), drift.shifted or (), strict=True)) if drift.shift_sampled else {}
+    return dataclasses.asdict(shift) | sizes
 
 
 def _psi_document(psi: PopulationStability) -> dict[str, Any]:
@@ -176,6 +183,15 @@ def _row(name: str, drift: Drift) -> Row:
         shift = drift.mean_shift
         return (title, number(shift.distance), f"no shift: mean {number(shift.distance_if_same)}", _p(shift.p_value))
     return (title, UNDEFINED, NOTHING, NOTHING)
+
+
+def _of_samples(drift: Drift) -> str:
+    """Say which rows the mean shift is of, where these are not all."""
+    if not drift.shift_sampled:
+        return ""
+    here, there = drift.shifted or (drift.n, drift.m)
+    of = f"{share(here, drift.n)} rows here and {share(there, drift.m)} of the reference"
+    return f", of random samples: {of}"
 
 
 def _leakage_grids(leakage: Leakage) -> list[Grid]:

@@ -9,6 +9,7 @@ from headeval.printable import printable
 from headeval.render.drift import leakage_section
 from headeval.render.evaluation_sections import chance, evaluation_sections, reliability_section
 from headeval.render.numbers import count, exact, interval_text, metric_value, number, scientific
+from headeval.render.path import path_section
 from headeval.render.sections import Column, Grid, Section
 from headeval.render.sheet import Sheet, evaluation_notes, judged_lines, provenance_lines, rows_line
 from headeval.report import CalibrationSummary, FitSummary
@@ -33,7 +34,10 @@ def fit_sheet(summary: FitSummary) -> Sheet:
         provenance=(*provenance_lines(summary.provenance), ("fit", fit_story(summary.story)), *rows),
         how=printable(held_out.how),
         caution=evaluation is None or (held_out.seen is not None and held_out.seen.in_sample is not None),
-        sections=() if evaluation is None else (*evaluation_sections(evaluation), *_leaked(held_out.leakage)),
+        sections=(
+            *(() if summary.path is None else (path_section(summary.path),)),
+            *(() if evaluation is None else (*evaluation_sections(evaluation), *_leaked(held_out.leakage))),
+        ),
         notes=tuple(map(printable, summary.notes))
         if evaluation is None
         else evaluation_notes(evaluation, summary.notes),
@@ -54,14 +58,13 @@ def fit_story(story: LogisticFit) -> str:
     --------
     >>> from headeval.core.logistic import fit_logistic
     >>> fit_story(fit_logistic([[0.0]], [1], l2=1.0, fit_intercept=False))
-    'converged in 1 Newton step, ‖g‖∞ < 1e-12'
+    'converged to ‖g‖∞ ≤ 1e-09 by Newton (IRLS)'
     """
-    steps = f"{count(story.steps)} Newton {'step' if story.steps == 1 else 'steps'}, "
-    # Below this the digits are rounding noise, which another machine rounds otherwise.
-    gradient = f"‖g‖∞ {scientific(story.gradient_norm)}" if story.gradient_norm >= 1e-12 else "‖g‖∞ < 1e-12"
+    # How far below the tolerance it ended, and in how many steps, another machine's rounding may change.
     if story.converged:
-        return f"converged in {steps}{gradient}"
-    return f"NOT CONVERGED after {steps}{gradient}: {story.reason.value}"
+        return f"converged to ‖g‖∞ ≤ {scientific(story.gradient_tolerance)} by {story.method}"
+    steps = f"{count(story.steps)} {'step' if story.steps == 1 else 'steps'}"
+    return f"NOT CONVERGED after {steps}, ‖g‖∞ {scientific(story.gradient_norm)}: {story.reason.value}"
 
 
 def calibration_sheet(summary: CalibrationSummary) -> Sheet:

@@ -1,12 +1,8 @@
-"""Out-of-fold logits: every row is scored by a head that has not seen it."""
-
-from collections.abc import Callable, Iterable
+"""Folds of rows, stratified and with groups kept whole."""
 
 import numpy as np
 
-from headeval.core.checks import FloatArray, IntArray
-from headeval.core.logistic import fit_logistic
-from headeval.core.newton import LogisticFit
+from headeval.core.checks import IntArray
 
 
 class FoldError(ValueError):
@@ -51,42 +47,6 @@ def stratified_folds(
         if not (folds == fold).any():
             raise FoldError(f"there are fewer groups than the {n_folds} folds")
     return folds
-
-
-def out_of_fold_logits(
-    units: FloatArray,
-    labels: IntArray,
-    folds: IntArray,
-    *,
-    l2: float,
-    sample_weight: FloatArray | None = None,
-    track: Callable[[Iterable[int]], Iterable[int]] = iter,
-) -> tuple[FloatArray, list[LogisticFit]]:
-    """Return the logit of each row from the fit on all other folds, and the story of each fit.
-
-    Parameters
-    ----------
-    units : (n, d) unit vectors.
-    labels : (n,) in {0, 1}.
-    folds : (n,) from `stratified_folds`.
-    l2, sample_weight : as for `fit_logistic`; the weights, shape (n,), count in every fold.
-    track : wraps the fold numbers, for a progress bar.
-
-    Returns
-    -------
-    logits : (n,).
-    fits : one `LogisticFit` a fold.
-    """
-    logits = np.empty(units.shape[0])
-    fits = []
-    for fold in track(range(int(folds.max()) + 1)):
-        held_out = folds == fold
-        weights = None if sample_weight is None else sample_weight[~held_out]
-        fit = fit_logistic(units[~held_out], labels[~held_out], l2=l2, sample_weight=weights)
-        # Row by row, not by a matrix product, whose last bits depend on the rows around: copies must tie exactly.
-        logits[held_out] = np.multiply(units[held_out], fit.w[:-1]).sum(axis=1) + fit.w[-1]
-        fits.append(fit)
-    return logits, fits
 
 
 def joined_groups(groups: IntArray, others: IntArray) -> IntArray:

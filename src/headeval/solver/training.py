@@ -1,18 +1,20 @@
 """Fit a head on all rows and, beside it, score every row by a head that has not seen it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from headeval.core.checks import FloatArray, IntArray
-from headeval.core.logistic import fit_logistic
 from headeval.core.newton import LogisticFit
-from headeval.core.vectors import unit_vectors
-from headeval.solver.folds import joined_groups, out_of_fold_logits, stratified_folds
+from headeval.solver.folds import joined_groups, stratified_folds
+from headeval.solver.optimum import Start, optima, starting_point
+from headeval.solver.path import Path, Rule, regularisation_path
+from headeval.solver.sums import Source
 
 FOLD_SEED = 0
+# Of the loss of all rows of a fold's fit together, in nats, may be left to gain: no logit moves by as much as 1e-5.
+FOLD_CLOSE_ENOUGH = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +24,20 @@ class Training:
     Attributes
     ----------
     fit : of all rows; `fit.w` is (d+1,) with the intercept last, for unit vectors.
+    l2 : the penalty of all fits.
+    passes : how often all rows were looked at.
     out_of_fold : (n,) logits, or None without folds. Each fold's come from a fit of its own; judged together they
         say how such heads do on new rows, the head of all rows being one more of them.
     repeated : rows that repeat another's embedding, and were kept in its fold.
+    path : the penalties tried, where there were several.
     """
 
     fit: LogisticFit
-    out_of_fold: FloatArray | None
+    l2: float
+    passes: int
+    out_of_fold: FloatArray | None = None
     repeated: int = 0
+    path: Path | None = None
 
 
 class NotConvergedError(ValueError):
@@ -37,27 +45,27 @@ class NotConvergedError(ValueError):
 
 
 def train(
-    embeddings: Any,
-    labels: IntArray,
+    source: Source,
     *,
-    l2: float,
+    penalties: Sequence[float],
     n_folds: int,
     identity: IntArray,
     groups: IntArray | None = None,
-    sample_weight: FloatArray | None = None,
-    track: Callable[[Iterable[int]], Iterable[int]] = iter,
+    rule: Rule = "best",
+    auto: bool = False,
+    judged: bool = True,
 ) -> Training:
     """Fit on unit vectors, because a head is scored on unit vectors.
 
     Parameters
     ----------
-    embeddings : (n, d), of any length; each row is brought to unit length first.
-    labels : (n,) in {0, 1}, both present.
+    source : the rows, both classes present.
+    penalties : l2; of several the one is taken that does best out of fold, by `rule`.
     n_folds : 0 for none, else ≥ 2; the shuffle has the fixed seed `FOLD_SEED`.
     identity : (n,) codes, equal for rows with the same embedding: copies of a row in another fold would give it away.
     groups : (n,) codes; rows of one group share a fold.
-    l2, sample_weight : as for `fit_logistic`; the weights count in every fold too.
-    track : wraps the fold numbers, for a progress bar.
+    auto : whether penalties that take too many passes may be passed over.
+    judged : whether out-of-fold logits are wanted; otherwise folds only choose among penalties.
 
     Raises
     ------
@@ -66,17 +74,44 @@ def train(
     FoldError
         When the rows cannot be divided into such folds.
     """
-    units = unit_vectors(embeddings)
-    fit = _converged(fit_logistic(units, labels, l2=l2, sample_weight=sample_weight), "")
     if not n_folds:
-        return Training(fit, None)
-    repeated = int(labels.size - np.unique(identity).size)
+        return Training(_converged(optima(source, l2=penalties[0])[0], ""), penalties[0], source.passes)
+    repeated = int(identity.size - np.unique(identity).size)
     groups = identity if groups is None else joined_groups(groups, identity)
-    folds = stratified_folds(labels, n_folds, rng=np.random.default_rng(FOLD_SEED), groups=groups)
-    logits, fits = out_of_fold_logits(units, labels, folds, l2=l2, sample_weight=sample_weight, track=track)
-    for number, fold_fit in enumerate(fits, start=1):
+    rng = np.random.default_rng(FOLD_SEED)
+    folds = stratified_folds(source.columns.labels.astype(np.int64), n_folds, rng=rng, groups=groups)
+    source.hold_out(folds.astype(np.int16))
+    tried = None
+    if len(penalties) > 1:
+        tried = regularisation_path(source, penalties, n_folds=n_folds, rule=rule, all_of_them=not auto)
+    l2 = tried.path.chosen if tried else penalties[0]
+    start = tried.start if tried else starting_point(source, l2=l2)
+    path = tried.path if tried else None
+    if not judged:
+        return Training(_converged(optima(source, l2=l2, start=start)[0], ""), l2, source.passes, path=path)
+    fit, fold_fits = _all_and_folds(source, l2, start, tried.fold_weights if tried else None, n_folds)
+    logits = source.logits(np.stack([fold_fit.w for fold_fit in fold_fits]))
+    return Training(fit, l2, source.passes, logits, repeated, path)
+
+
+def _all_and_folds(
+    source: Source, l2: float, start: Start, near: list[FloatArray] | None, n_folds: int
+) -> tuple[LogisticFit, list[LogisticFit]]:
+    folds = range(n_folds)
+    if source.costly:
+        both = [start.w, *(near or [start.w] * n_folds)]
+        fit, *fold_fits = optima(
+            source, l2=l2, left_out=(None, *folds), start=start, near=both, close_enough=FOLD_CLOSE_ENOUGH
+        )
+        _converged(fit, "")
+    else:
+        # By itself, so that folds change no bit of the head; and the folds' optima are near the one of all rows.
+        fit = _converged(optima(source, l2=l2, start=start)[0], "")
+        near = near or [fit.w] * n_folds
+        fold_fits = optima(source, l2=l2, left_out=folds, start=start, near=near, close_enough=FOLD_CLOSE_ENOUGH)
+    for number, fold_fit in enumerate(fold_fits, start=1):
         _converged(fold_fit, f"without fold {number}: ")
-    return Training(fit, logits, repeated)
+    return fit, fold_fits
 
 
 def _converged(fit: LogisticFit, where: str) -> LogisticFit:

@@ -1,0 +1,90 @@
+"""Rows that are in memory, summed by several threads."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headeval.core.checks import FloatArray, IntArray
+from headeval.core.vectors import unit_vectors
+from headeval.solver.rows import RowColumns, Rows, tile_rows
+from headeval.solver.sums import Sum, added
+from headeval.workers import in_order, thread_count
+
+_SMALL = 2**18  # numbers of embeddings for which threads are not worth starting
+_CACHED = 2**21  # for which a float64 copy, made once, saves a conversion in every pass
+
+
+class ArraySource:
+    """Rows in memory; a `headeval.solver.sums.Source`.
+
+    Parameters
+    ----------
+    rows : all rows; their embeddings are not copied.
+    threads : None for as many as this process may use. Their number changes no bit of any result.
+    """
+
+    costly = False
+
+    def __init__(self, rows: Rows, *, threads: int | None = None) -> None:
+        self.rows = rows
+        self.d = rows.d
+        self.columns = rows.columns
+        self.passes = 0
+        self.most_sampled = rows.n
+        self._threads = 1 if rows.n * rows.d <= _SMALL else thread_count() if threads is None else threads
+
+    @classmethod
+    def of(cls, embeddings: NDArray[Any], columns: RowColumns, *, threads: int | None = None) -> Self:
+        """Return the source for embeddings (n, d) of any length, float32 or float64."""
+        wanted = thread_count() if threads is None else threads
+        if embeddings.size <= _CACHED:
+            embeddings = embeddings.astype(np.float64)
+        return cls(Rows.prepared(embeddings, columns, threads=wanted), threads=wanted)
+
+    def total(self, what: Sum) -> tuple[NDArray[Any], ...]:
+        """Return the sums over all rows."""
+        self.passes += 1
+        total: Any = None
+        size = what.rows_at_once(self.d)
+        threads = 1 if self.rows.n <= size else self._threads
+        for part in in_order(what.of, self._pieces(size), threads=threads):
+            total = added(total, part)
+        return tuple(total)
+
+    def hold_out(self, folds: NDArray[np.int16]) -> None:
+        """Let each row belong to a fold from now on, (n,)."""
+        self.columns = replace(self.columns, folds=folds)
+        self.rows = replace(self.rows, columns=self.columns)
+
+    def rows_at(self, positions: IntArray) -> Rows:
+        """Return a copy of the rows at these positions."""
+        return self.rows.part(positions)
+
+    def logits(self, w: FloatArray) -> FloatArray:
+        """Return the logit of each row, (n,)."""
+        self.passes += 1
+        parts = in_order(lambda rows: row_logits(rows, w), self._pieces(tile_rows(self.d)), threads=self._threads)
+        return np.concatenate(list(parts))
+
+    def _pieces(self, size: int) -> Iterator[Rows]:
+        return (self.rows.part(slice(first, first + size)) for first in range(0, self.rows.n, size))
+
+
+def row_logits(rows: Rows, w: FloatArray) -> FloatArray:
+    """Return the logits (m,) of rows, each by itself, so that copies of a row tie exactly.
+
+    Parameters
+    ----------
+    w : (k, d+1); of several the one with the number of the row's fold.
+    """
+    z = np.empty(rows.n)
+    for fold in range(w.shape[0]):
+        inside: Any = slice(None) if w.shape[0] == 1 or rows.columns.folds is None else rows.columns.folds == fold
+        part = rows.part(inside)
+        # A matrix product would be quicker, but the last bits of its rows depend on the rows around them.
+        with np.errstate(under="ignore"):
+            z[inside] = np.multiply(unit_vectors(part.embeddings), w[fold, :-1]).sum(axis=1) + w[fold, -1]
+    return z

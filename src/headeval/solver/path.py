@@ -1,0 +1,198 @@
+"""The regularisation path: penalties tried on the same folds in the same passes, and one of them chosen."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from headeval.core.checks import FloatArray
+from headeval.core.newton import Reason
+from headeval.solver.exact import newton_on
+from headeval.solver.lbfgs import Problem, Search, run
+from headeval.solver.optimum import Sampled, Start, begun, penalised, problem_of, sample_of, search
+from headeval.solver.preconditioner import Factor
+from headeval.solver.rows import Rows, tile_rows
+from headeval.solver.sums import GROUP_TILES, Source, scratch, tile_logits
+
+AUTO = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+Rule = Literal["best", "one-se"]
+# Nats a row that may be left to gain: the mean loss is far less certain than that.
+_CLOSE_ENOUGH = 1e-5
+_MOST_PASSES = 25
+
+
+@dataclass(frozen=True, slots=True)
+class PathPoint:
+    """Attributes: the penalty; the out-of-fold log loss, a mean over rows, in nats; its standard error over folds."""
+
+    l2: float
+    log_loss: float
+    standard_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """What was tried.
+
+    Attributes
+    ----------
+    points : from the smallest penalty to the largest.
+    rule : "best" took the least log loss, "one-se" the largest penalty whose loss is within one standard error of it.
+    chosen : the penalty taken.
+    """
+
+    points: tuple[PathPoint, ...]
+    rule: Rule
+    chosen: float
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether the least loss lies at an end of several penalties, so that one beyond it may be better."""
+        best = min(self.points, key=lambda point: point.log_loss)
+        return len(self.points) > 1 and best in {self.points[0], self.points[-1]}
+
+    def document(self) -> dict[str, Any]:
+        """Return the path as JSON-able values, for the head's own record."""
+        return {"rule": self.rule, "points": [asdict(point) for point in self.points]}
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutLoss:
+    """Sum: (k,) losses of the rows that each weight vector's fold holds out, and (k,) their weights.
+
+    Attributes
+    ----------
+    W : (k, d+1) weight vectors, the intercepts last.
+    folds : (k,) the fold of each.
+    """
+
+    W: FloatArray
+    folds: tuple[int, ...]
+    name = "held-out losses"
+
+    def rows_at_once(self, d: int) -> int:
+        """Return four tiles: sums of this kind are small."""
+        return GROUP_TILES * tile_rows(d)
+
+    def of(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        """Return the sums over these rows."""
+        losses, counted = np.zeros(len(self.W)), np.zeros(len(self.W))
+        for tile in rows.tiles():
+            z = tile_logits(scratch(tile), tile.inverse_norms, self.W)
+            z *= np.where(tile.columns.labels > 0, -1.0, 1.0)
+            s = tile.columns.held_out(self.folds)
+            with np.errstate(under="ignore"):
+                losses += (s * np.logaddexp(0.0, z)).sum(axis=1)
+            counted += s.sum(axis=1)
+        return losses, counted
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A path, and where the fits with the chosen penalty have come: of all rows, and of all but each fold's."""
+
+    path: Path
+    start: Start
+    fold_weights: list[FloatArray]
+
+
+def regularisation_path(
+    source: Source, penalties: Sequence[float], *, n_folds: int, rule: Rule, all_of_them: bool = True
+) -> Tried:
+    """Try penalties by the loss of rows that each fit has not seen.
+
+    Parameters
+    ----------
+    source : rows that belong to folds.
+    penalties : each > 0, no two equal.
+    n_folds : ≥ 2.
+    all_of_them : whether one that takes many passes is fitted all the same, or left out.
+
+    References
+    ----------
+    Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, 2nd ed. 2009, section 7.10.
+    """
+    grid = sorted(penalties)
+    fits = _of_a_sample(source, grid, all_of_them) if source.costly else _all_rows(source, grid, all_of_them)
+    fold_fits = _folds(source, fits, n_folds, all_of_them)
+    grid = [l2 for l2 in fits if l2 in fold_fits]
+    W = np.stack([w for l2 in grid for w in fold_fits[l2]])
+    sums = source.total(HeldOutLoss(W, tuple(range(n_folds)) * len(grid)))
+    losses, counted = (part.reshape(len(grid), n_folds) for part in sums)
+    errors = (losses / counted).std(axis=1, ddof=1) / np.sqrt(n_folds)
+    points = tuple(
+        PathPoint(l2, float(total / count), float(error))
+        for l2, total, count, error in zip(grid, losses.sum(axis=1), counted.sum(axis=1), errors, strict=True)
+    )
+    chosen = _chosen(points, rule)
+    # The mean of the folds' optima is that of all rows but for terms of second order.
+    middle = np.mean(fold_fits[chosen], axis=0)
+    return Tried(Path(points, rule, chosen), Start(middle, fits[chosen].factor), fold_fits[chosen])
+
+
+def _chosen(points: Sequence[PathPoint], rule: Rule) -> float:
+    best = min(points, key=lambda point: point.log_loss)
+    if rule == "best":
+        return best.l2
+    return max(point.l2 for point in points if point.log_loss <= best.log_loss + best.standard_error)
+
+
+def _all_rows(source: Source, grid: Sequence[float], all_of_them: bool) -> dict[float, Start]:
+    """Return for each penalty about the optimum of all rows, with its factor."""
+    sampled = Sampled.of(source)
+    # Each starts where the loss of a sample ends with it; all share one Hessian, to which they are added.
+    middle = sampled.minimised([grid[len(grid) // 2]])[0]
+    H = sampled.hessian(middle)
+    found, ways = {}, {}
+    for l2, w in zip(grid, sampled.minimised(grid, around=middle), strict=True):
+        factor, problem = Factor.of(penalised(H, l2)), _near(source, l2, None)
+        if factor is None:
+            found[l2] = Start(newton_on(source, problem, w).w, None)
+        else:
+            ways[l2] = (factor, search(source.columns, problem, factor, w))
+    run(source, [way for _, way in ways.values()], most_passes=_MOST_PASSES, single=True)
+    for l2, (factor, way) in ways.items():
+        if way.reason is Reason.CONVERGED:
+            found[l2] = Start(way.w, factor)
+        elif all_of_them:
+            found[l2] = Start(newton_on(source, way.problem, way.w).w, factor)
+    return dict(sorted(found.items()))
+
+
+def _of_a_sample(source: Source, grid: Sequence[float], all_of_them: bool) -> dict[float, Start]:
+    """Return for each penalty the optimum of as many rows as memory holds."""
+    return _all_rows(sample_of(source, source.most_sampled), grid, all_of_them)
+
+
+def _folds(
+    source: Source, fits: Mapping[float, Start], n_folds: int, all_of_them: bool
+) -> dict[float, list[FloatArray]]:
+    """Return for each penalty about the optimum without each fold."""
+    found: dict[float, list[FloatArray]] = {}
+    ways: dict[float, list[Search]] = {}
+    for l2, start in fits.items():
+        problems = [_near(source, l2, fold) for fold in range(n_folds)]
+        if source.costly:
+            ways[l2] = [Search(problem, np.copy, start.w) for problem in problems]
+        elif start.factor is None:
+            found[l2] = [newton_on(source, problem, start.w).w for problem in problems]
+        else:
+            ways[l2] = [search(source.columns, problem, start.factor, start.w) for problem in problems]
+    if source.costly:
+        waiting = [way for some in ways.values() for way in some]
+        ready = iter(begun(source, [way.problem for way in waiting], [way.w for way in waiting], single=True))
+        ways = {l2: [next(ready) for _ in some] for l2, some in ways.items()}
+    run(source, [way for some in ways.values() for way in some], most_passes=_MOST_PASSES, single=True)
+    for l2, some in ways.items():
+        late = [way.reason is not Reason.CONVERGED for way in some]
+        if all_of_them or not any(late):
+            found[l2] = [
+                newton_on(source, way.problem, way.w).w if is_late else way.w
+                for way, is_late in zip(some, late, strict=True)
+            ]
+    return found
+
+
+def _near(source: Source, l2: float, left_out: int | None) -> Problem:
+    return problem_of(source.columns, l2, left_out, _CLOSE_ENOUGH * source.columns.n)

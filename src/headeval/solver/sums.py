@@ -1,0 +1,294 @@
+"""What is summed over blocks of rows: loss, gradient, Hessian. All heavy work of a fit has this one shape.
+
+With u = e/‖e‖, z = w·u + c and p = sigmoid(z), for weights (w, c) with the intercept last and row weights s:
+
+    loss     = Σ s (softplus(z) − y z)
+    gradient = Σ s (p − y) (u, 1)
+    Hessian  = Σ s p (1 − p) (u, 1) (u, 1)ᵀ
+
+The penalty is no sum over rows; the solver adds it.
+"""
+
+import threading
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headeval.core.checks import FloatArray, IntArray
+from headeval.core.stable import sigmoid
+from headeval.solver.rows import RowColumns, Rows, tile_rows
+
+# Tiles are added up in groups of this many, and the groups in their order: whatever the number of threads and
+# wherever the blocks of rows begin and end, the same numbers are added in the same order.
+GROUP_TILES = 4
+# With more weight vectors than this one matrix product a tile is quicker; with fewer, a product for each gives each
+# the same bits, whichever others it comes with.
+MOST_VECTORS = 2
+
+_local = threading.local()
+
+
+class Sum(Protocol):
+    """Something that adds up over blocks of rows; picklable, so that it can be sent to where the rows are."""
+
+    @property
+    def name(self) -> str:
+        """What is summed, in a few words."""
+
+    def rows_at_once(self, d: int) -> int:
+        """Return how many rows, a whole number of tiles, are summed before their sum is added to that of the others."""
+
+    def of(self, rows: Rows) -> tuple[NDArray[Any], ...]:
+        """Return the sums over these rows, at most so many."""
+
+
+class Source(Protocol):
+    """Rows, wherever they live; a pass looks at each of them once.
+
+    Attributes
+    ----------
+    d : how many numbers make an embedding.
+    columns : of all rows.
+    passes : how often all rows have been looked at.
+    costly : whether a pass is worth far more than arithmetic, as where rows come from a disk or a network.
+    most_sampled : how many rows of a costly source may be drawn into memory.
+    """
+
+    d: int
+    columns: RowColumns
+    passes: int
+    costly: bool
+    most_sampled: int
+
+    def total(self, what: Sum) -> tuple[NDArray[Any], ...]:
+        """Return the sums over all rows, in one pass."""
+
+    def hold_out(self, folds: NDArray[np.int16]) -> None:
+        """Let each row belong to a fold from now on, (n,)."""
+
+    def rows_at(self, positions: IntArray) -> Rows:
+        """Return the rows at increasing positions, in memory."""
+
+    def logits(self, w: FloatArray) -> FloatArray:
+        """Return the logit of each row, (n,), whose bits depend on the row alone.
+
+        Parameters
+        ----------
+        w : (k, d+1) weights, the intercepts last: of each fold, for the rows that it holds out, or k = 1 for all rows.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LossAndGradient:
+    """Sum: (k,) losses, (k, d+1) gradients, (k,) how many rows with weight do not stand on their own side.
+
+    Attributes
+    ----------
+    W : (k, d+1) weight vectors, the intercepts last.
+    left_out : for each the fold whose rows do not count, or None.
+    single : whether each tile is worked on in float32, to about six digits, where no embedding is so long or short that
+        it would leave its range.
+    """
+
+    W: FloatArray
+    left_out: tuple[int | None, ...]
+    single: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+        return "gradient" if len(self.W) == 1 else f"{len(self.W)} gradients"
+
+    def rows_at_once(self, d: int) -> int:
+        """Return four tiles: sums of this kind are small."""
+        return GROUP_TILES * tile_rows(d)
+
+    def of(self, rows: Rows) -> tuple[FloatArray, ...]:
+        """Return the sums over these rows."""
+        total: Any = None
+        for tile in rows.tiles():
+            total = added(total, self._of_tile(tile))
+        return tuple(total)
+
+    def _of_tile(self, tile: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
+        E = scratch(tile, single=self.single and tile.moderate)
+        sign = np.where(tile.columns.labels > 0, -1.0, 1.0).astype(E.dtype)
+        z = tile_logits(E, tile.inverse_norms, self.W)
+        z *= sign  # on the scale where larger is worse: −z for positives
+        # One exponential gives softplus and sigmoid of it.
+        e = np.abs(z)
+        np.negative(e, out=e)
+        with np.errstate(under="ignore"):
+            np.exp(e, out=e)
+        wrong = z >= 0
+        # p − y is p, or −(1 − p) = −sigmoid(−z): a difference would be 0 where p only rounds to 1.
+        r = np.where(wrong, E.dtype.type(1.0), e)
+        e += 1.0
+        r /= e
+        # log(1 + e) to 1e-16 of a nat; log1p would be exact to the last digit and several times slower.
+        loss = np.log(e, out=e)
+        loss += np.maximum(z, 0.0, out=z)
+        counted = self._counted(tile.columns)
+        if counted is not None:
+            loss *= counted
+            r *= counted
+            wrong &= counted > 0
+        r *= sign
+        gradient = np.empty_like(self.W)
+        gradient[:, -1] = r.sum(axis=1)
+        with np.errstate(under="ignore"):
+            r *= tile.inverse_norms
+        products(r, E, out=gradient[:, :-1])
+        return loss.sum(axis=1, dtype=np.float64), gradient, np.count_nonzero(wrong, axis=1).astype(np.float64)
+
+    def _counted(self, columns: RowColumns) -> NDArray[Any] | None:
+        """Return how much each row counts for each weight vector, (k or 1, m), or None where all count once."""
+        counted: NDArray[Any] | None = None
+        if columns.folds is not None and any(fold is not None for fold in self.left_out):
+            left_out = np.array([-1 if fold is None else fold for fold in self.left_out], dtype=columns.folds.dtype)
+            counted = columns.folds != left_out[:, None]
+        if columns.weights is not None:
+            counted = columns.weights[None] if counted is None else columns.weights * counted
+        return counted
+
+
+@dataclass(frozen=True, slots=True)
+class Hessian:
+    """Sum: the Hessian (d+1, d+1) at one weight vector, in float64.
+
+    Attributes
+    ----------
+    w : (d+1,) weights, the intercept last.
+    left_out : the fold whose rows do not count, or None.
+    single : whether products are formed in float32, which is twice as fast and enough to precondition with.
+    """
+
+    w: FloatArray
+    left_out: int | None = None
+    single: bool = False
+    name = "Hessian"
+
+    def rows_at_once(self, d: int) -> int:
+        """Return at least d rows, so that their product outweighs adding up (d+1)² numbers."""
+        return GROUP_TILES * tile_rows(d) * max(1, -(-d // (GROUP_TILES * tile_rows(d))))
+
+    def of(self, rows: Rows) -> tuple[NDArray[Any]]:
+        """Return the sum over these rows, in the precision of the products."""
+        B = self._rooted(rows)
+        return (B.T @ B,)  # numpy takes half the work of a general product for a matrix with its own transpose
+
+    def _rooted(self, rows: Rows) -> NDArray[Any]:
+        """Return √(s p (1 − p)) (u, 1) of each row, whose product with itself is the Hessian."""
+        B = np.empty((rows.n, rows.d + 1), dtype=np.float32 if self.single else np.float64)
+        first = 0
+        for tile in rows.tiles():
+            E = scratch(tile)
+            z = tile_logits(E, tile.inverse_norms, self.w[None])[0]
+            # p(1 − p) as a product of two sigmoids: 1 − p would lose the small probabilities.
+            root = np.sqrt(tile.columns.counted(self.left_out) * sigmoid(z) * sigmoid(-z))
+            part = B[first : first + tile.n]
+            with np.errstate(under="ignore"):
+                np.multiply(E, (root * tile.inverse_norms)[:, None], out=part[:, :-1], casting="same_kind")
+            part[:, -1] = root
+            first += tile.n
+        return B
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Sum: several, one after the other, in one pass."""
+
+    sums: tuple[Sum, ...]
+
+    @property
+    def name(self) -> str:
+        """Return the names."""
+        return " and ".join(what.name for what in self.sums)
+
+    def rows_at_once(self, d: int) -> int:
+        """Return what the one that wants the most rows at once wants."""
+        return max(what.rows_at_once(d) for what in self.sums)
+
+    def of(self, rows: Rows) -> tuple[NDArray[Any], ...]:
+        """Return the sums over these rows."""
+        return tuple(part for what in self.sums for part in what.of(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class RowsMoved:
+    """Sum: how many logits a change of the weights moves by more than so much.
+
+    Attributes
+    ----------
+    change : (d+1,) difference of two weight vectors.
+    by : what a logit may move without being counted.
+    left_out : the fold whose rows do not count, or None.
+    """
+
+    change: FloatArray
+    by: float
+    left_out: int | None = None
+    name = "rows moved"
+
+    def rows_at_once(self, d: int) -> int:
+        """Return four tiles: sums of this kind are small."""
+        return GROUP_TILES * tile_rows(d)
+
+    def of(self, rows: Rows) -> tuple[FloatArray]:
+        """Return the sum over these rows."""
+        moved = 0
+        for tile in rows.tiles():
+            z = tile_logits(scratch(tile), tile.inverse_norms, self.change[None])[0]
+            moved += int(np.count_nonzero((np.abs(z) > self.by) & (tile.columns.counted(self.left_out) > 0)))
+        return (np.array([float(moved)]),)
+
+
+def scratch(tile: Rows, *, single: bool = False) -> NDArray[Any]:
+    """Return the embeddings of a tile in float64 or float32, in memory of this thread that the next tile uses again."""
+    dtype = np.float32 if single else np.float64
+    if tile.embeddings.dtype == dtype:
+        return tile.embeddings
+    memory = getattr(_local, dtype.__name__, None)
+    if memory is None or memory.size < tile.embeddings.size:
+        memory = np.empty(tile.embeddings.size, dtype=dtype)
+        setattr(_local, dtype.__name__, memory)
+    E: NDArray[Any] = memory[: tile.embeddings.size].reshape(tile.embeddings.shape)
+    np.copyto(E, tile.embeddings, casting="same_kind")
+    return E
+
+
+def tile_logits(E: NDArray[Any], inverse_norms: FloatArray, W: FloatArray) -> NDArray[Any]:
+    """Return the logits (k, m) of a tile for weight vectors (k, d+1), in the precision of the tile."""
+    k, m = W.shape[0], E.shape[0]
+    z = np.empty((k, m), dtype=E.dtype)
+    features = W[:, :-1].astype(E.dtype)
+    with np.errstate(under="ignore"):
+        if k > MOST_VECTORS:
+            np.matmul(features, E.T, out=z)
+        else:
+            for j in range(k):
+                np.dot(E, features[j], out=z[j])
+        z *= inverse_norms
+        z += W[:, -1:]
+    return z
+
+
+def products(r: NDArray[Any], E: NDArray[Any], *, out: FloatArray) -> None:
+    """Fill `out` (k, d) with r E for r (k, m)."""
+    with np.errstate(under="ignore"):
+        if r.shape[0] > MOST_VECTORS:
+            out[...] = r @ E
+        else:
+            for j in range(r.shape[0]):
+                out[j] = r[j] @ E
+
+
+def added(total: Any, more: tuple[NDArray[Any], ...]) -> Any:
+    """Return the sum of two tuples of sums, in float64; the first is changed in place."""
+    if total is None:
+        return tuple(part.astype(np.float64) for part in more)
+    for there, part in zip(total, more, strict=True):
+        there += part
+    return total
