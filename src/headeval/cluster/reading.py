@@ -97,7 +97,7 @@ class ClusterRows:
         ------
         DataError : for what reading them in this process raises it, or where workers are lost.
         """
-        parts = tables.parts(rows_each(tables))
+        parts = parts_of(tables)
         joined = JoinedParts(wanted, tables.n_rows, keeping)
         coming = self._come(parts, joined, wanted, keeping)
         for _ in coming if self._follow is None else self._follow(coming, len(parts)):
@@ -147,6 +147,11 @@ class ClusterRows:
             return kept, cluster.submit(facts_of, kept, project, with_embeddings)
 
         return start
+
+
+def parts_of(tables: Tables) -> list[TablePart]:
+    """Cut the tables into parts, each of which one worker reads."""
+    return tables.parts(rows_each(tables))
 
 
 def rows_each(tables: Tables) -> int:
@@ -201,8 +206,11 @@ def error_here(error: str, part: TablePart) -> str:
 def missing_file(part: TablePart) -> str | None:
     """Return what to say where this process does not find the file of a part."""
     path = part.file.path
-    if not isinstance(path, Path) or path.exists():
-        return None
+    try:
+        if not isinstance(path, Path) or path.exists():
+            return None
+    except OSError:  # a folder that may not be looked into
+        pass
     return (
         f"{shown(path)} does not exist on the worker on {quoted(socket.gethostname())}; all workers must find the "
         "files in the same place, or in a store such as s3://"

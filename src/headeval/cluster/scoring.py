@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headeval.cluster.reading import away, error_here, missing_file, rows_each
+from headeval.cluster.reading import away, error_here, missing_file, parts_of
 from headeval.cluster.work import Cluster, Future, as_it_is
 from headeval.errors import DataError
 from headeval.files.collecting import place_of
@@ -109,7 +109,7 @@ def _scored(
 ) -> Iterator[ScoredBlock]:
     faults = RowFaults()
     sent = cluster.submit(as_it_is, head)
-    parts = deque(tables.parts(rows_each(tables)))
+    parts = deque(parts_of(tables))
     begun: deque[tuple[TablePart, Future]] = deque()
     while parts or begun:
         while parts and len(begun) <= _AHEAD * len(cluster.threads()):

@@ -3,10 +3,12 @@
 import logging
 import os
 import platform
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from tempfile import TemporaryDirectory
@@ -19,11 +21,13 @@ from headeval.workers import thread_count
 
 CONNECT_SECONDS = 10  # for the scheduler to answer
 WORKER_SECONDS = 20  # for the first worker to appear
-_CLOSE_SECONDS = 10
-# Values travel between these as pickles, and numbers must come out the same wherever they are computed.
+_CLOSE_SECONDS = 5
+_STDERR = 2
+_LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 # On a terminal an interrupt reaches the workers, too; they are ended by the process that has started them.
 _LEAVE_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 _PYTHON = platform.python_version
+# Values travel between these as pickles, and numbers must come out the same wherever they are computed.
 _SAME_EVERYWHERE = ("headeval", "numpy", "pyarrow", "distributed")
 
 
@@ -43,6 +47,8 @@ def cluster_session(scheduler: str | None = None, *, n_workers: int | None = Non
     """
     _import_quietly()
     with ExitStack() as stack:
+        # Columns of many short rows are large beside other programs' tasks, which Dask would say on stderr.
+        stack.enter_context(import_module("dask").config.set({_LARGE_GRAPH: "1TB"}))
         address = scheduler or stack.enter_context(_local_cluster(n_workers or thread_count()))
         client = stack.enter_context(_connected(address))
         _wait_for_workers(client, address)
@@ -70,15 +76,17 @@ def _local_cluster(n_workers: int) -> Iterator[Any]:
     quiet = not os.environ.get("HEADEVAL_DEBUG")
     with TemporaryDirectory(prefix="headeval-", ignore_cleanup_errors=True) as folder:
         try:
-            cluster = _distributed().LocalCluster(
-                n_workers=n_workers,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address=None,
-                local_directory=folder,
-                preload=[_LEAVE_INTERRUPTS],
-                silence_logs=logging.CRITICAL + 1 if quiet else logging.WARNING,
-            )
+            with _interrupts_afterwards(), _muted() if quiet else nullcontext():
+                cluster = _distributed().LocalCluster(
+                    n_workers=n_workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address=None,
+                    scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # else it takes a fixed port, or complains
+                    local_directory=folder,
+                    preload=[_LEAVE_INTERRUPTS],
+                    silence_logs=logging.CRITICAL + 1 if quiet else logging.WARNING,
+                )
         except (OSError, RuntimeError, TimeoutError) as error:
             raise UsageError(f"no cluster could be started on this machine: {_reason(error)}") from error
         try:
@@ -86,6 +94,40 @@ def _local_cluster(n_workers: int) -> Iterator[Any]:
         finally:
             with suppress(Exception):
                 cluster.close(timeout=_CLOSE_SECONDS)
+
+
+@contextmanager
+def _interrupts_afterwards() -> Iterator[None]:
+    """Let an interrupt wait for the seconds that starting takes: a cluster half started cannot be closed in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def _muted() -> Iterator[None]:
+    """Give the processes started meanwhile no stderr: an interrupt while they start would make each complain."""
+    try:
+        saved = os.dup(_STDERR)
+    except OSError:  # there is none
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, _STDERR)
+        yield
+    finally:
+        os.dup2(saved, _STDERR)
+        os.close(saved)
+        os.close(nowhere)
 
 
 @contextmanager
@@ -105,6 +147,9 @@ def _connected(address: Any) -> Iterator[Any]:
                 f"no Dask scheduler answers at {quoted(address)}{example}: {_reason(error)}\n"
                 "start one with: dask scheduler"
             ) from error
+        except BaseException:
+            client.close = lambda: None
+            raise
     try:
         yield client
     finally:

@@ -3,15 +3,16 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from headeval.errors import DataError, HeadevalError
-from headeval.printable import printable
 
 WORKERLESS_SECONDS = 60  # for which work waits while there are no workers at all
 _LOOK_SECONDS = 2
+_IN_TOUCH = ("running", "connecting")
 
 T = TypeVar("T")
 Future = Any  # Dask's own classes are hardly typed, and are loaded only where they are used
@@ -37,18 +38,21 @@ class Cluster:
 
     def submit(self, function: Callable[..., Any], *arguments: Any, near: Sequence[str] = ()) -> Future:
         """Start function(*arguments), where futures stand for their results; on the workers `near` while they live."""
-        return self._client.submit(
-            function, *arguments, pure=False, workers=list(near) or None, allow_other_workers=bool(near)
-        )
+        with self._in_touch():
+            return self._client.submit(
+                function, *arguments, pure=False, workers=list(near) or None, allow_other_workers=bool(near)
+            )
 
     def threads(self) -> list[str]:
         """Return the address of its worker for each thread that runs functions."""
-        workers = sorted(self._client.nthreads().items())
+        with self._in_touch():
+            workers = sorted(self._client.nthreads().items())
         return [address for address, number in workers for _ in range(number)]
 
     def homes(self, futures: Sequence[Future]) -> list[Sequence[str]]:
         """Return for each future the workers that hold its result now."""
-        held = self._client.who_has(list(futures))
+        with self._in_touch():
+            held = self._client.who_has(list(futures))
         return [list(held.get(future.key, ())) for future in futures]
 
     def run(self, graph: Graph, keys: Sequence[Key], homes: Mapping[Key, Sequence[str]]) -> Iterator[Any]:
@@ -63,7 +67,7 @@ class Cluster:
         dask: Any = import_module("dask")
         # Without this, a task would go wherever the queue is shorter, and take the rows with it.
         near = defaultdict(list, {key: list(workers) for key, workers in homes.items()})
-        with dask.annotate(workers=near.__getitem__, allow_other_workers=True):
+        with self._in_touch(), dask.annotate(workers=near.__getitem__, allow_other_workers=True):
             futures = self._client.get(graph, list(keys), sync=False)
         for number in range(len(futures)):
             result = self.result(futures[number])
@@ -78,12 +82,13 @@ class Cluster:
         HeadevalError : what the function has raised.
         DataError : where it cannot be computed, since workers are lost, or the scheduler.
         """
-        distributed: Any = import_module("distributed")
+        killed: Any = import_module("distributed").KilledWorker
         try:
-            return self._awaited(future)
+            with self._in_touch():
+                return self._awaited(future)
         except HeadevalError:
             raise
-        except distributed.KilledWorker as error:
+        except killed as error:
             raise DataError(
                 f"the rows cannot be read on the cluster {self.where}: one part of them has ended "
                 f"{error.allowed_failures + 1} workers, which may have too little memory; use more or larger workers"
@@ -92,10 +97,18 @@ class Cluster:
             raise DataError(
                 f"the rows do not fit into the memory of the workers of the cluster {self.where}"
             ) from error
-        except (distributed.CancelledError, OSError) as error:
-            raise DataError(
-                f"the scheduler of the cluster {self.where} is lost: {printable(str(error), longest=160)}"
-            ) from error
+
+    @contextmanager
+    def _in_touch(self) -> Iterator[None]:
+        """Tell what goes wrong where the scheduler no longer answers."""
+        cancelled: Any = import_module("distributed").CancelledError
+        closed: Any = import_module("distributed.comm").CommClosedError
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, (cancelled, closed)) or self._client.status not in _IN_TOUCH:
+                raise DataError(f"the scheduler of the cluster {self.where} is lost; run it again") from error
+            raise
 
     def _awaited(self, future: Future) -> Any:
         """Return a result, but do not wait for workers that do not come."""

@@ -20,6 +20,7 @@ from headeval.core.stable import sigmoid, softplus
 STEP_TOLERANCE = 1e-12  # of the contract: stop once max|δ| ≤ 1e-12 · max(1, max|w|)
 GRADIENT_TOLERANCE = 1e-9
 MOST_HALVINGS = 60
+IRLS = "Newton (IRLS)"
 # Where the loss has no minimum the gradient vanishes too, but every Newton step still moves some logit by
 # about 1; near a minimum the step that brings the gradient to its tolerance moves none by more than 1e-3.
 SETTLED = 0.1
@@ -64,7 +65,7 @@ class LogisticFit:
     gradient_tolerance: float
     loss: float
     reason: Reason
-    method: str = "Newton (IRLS)"
+    method: str = IRLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,13 @@ def newton(problem: LogisticProblem, iters: int, *, stop_if_separated: bool) -> 
 
 
 def judged(
-    w: FloatArray, loss: float, steps: int, gradient_norm: float, tolerance: float, reason: Reason
+    w: FloatArray,
+    loss: float,
+    steps: int,
+    gradient_norm: float,
+    tolerance: float,
+    reason: Reason,
+    method: str = IRLS,
 ) -> LogisticFit:
     """Return the fit, judged by its gradient, whatever ended it."""
     converged = gradient_norm <= tolerance and reason not in {Reason.SEPARABLE, Reason.SINGULAR}
@@ -161,7 +168,7 @@ def judged(
         reason = Reason.CONVERGED
     elif reason is Reason.CONVERGED:
         reason = Reason.STALLED
-    return LogisticFit(w, converged, steps, gradient_norm, tolerance, loss, reason)
+    return LogisticFit(w, converged, steps, gradient_norm, tolerance, loss, reason, method)
 
 
 def newton_step(H: FloatArray, g: FloatArray, penalty: FloatArray) -> FloatArray | None:

@@ -12,6 +12,8 @@ from headeval.solver.lbfgs import Problem
 from headeval.solver.sums import Hessian, LossAndGradient, RowsMoved, Source
 
 MOST_STEPS = 100
+# Near the optimum errors square with every step: after one of this size w is as good as the contract's last one.
+_LAST_STEP = 1e-5
 _LOSS_ROUNDING = 1e-13
 
 
@@ -24,9 +26,9 @@ def newton_on(source: Source, problem: Problem, w: FloatArray) -> LogisticFit:
     """
     penalty = np.append(np.full(source.d, problem.l2), 0.0)
     loss, g, wrong = _measured(source, problem, penalty, w)
-    steps, reason, moved = 0, Reason.STEP_LIMIT, False
+    steps, reason, moved, last = 0, Reason.STEP_LIMIT, False, np.inf
     while steps < MOST_STEPS:
-        if np.abs(g).max(initial=0.0) <= problem.tolerance and steps and not moved:
+        if np.abs(g).max(initial=0.0) <= problem.tolerance and last <= _LAST_STEP and not moved:
             reason = Reason.CONVERGED
             break
         H = source.total(Hessian(w, problem.left_out))[0]
@@ -51,7 +53,8 @@ def newton_on(source: Source, problem: Problem, w: FloatArray) -> LogisticFit:
         if not wrong and not problem.l2:
             reason = Reason.SEPARABLE
             break
-        if np.abs(delta).max(initial=0.0) <= STEP_TOLERANCE * max(1.0, np.abs(w).max(initial=0.0)):
+        last = float(np.abs(delta).max(initial=0.0)) / max(1.0, float(np.abs(w).max(initial=0.0)))
+        if last <= STEP_TOLERANCE:
             reason = Reason.CONVERGED
             break
     gradient_norm = float(np.abs(g).max(initial=0.0))

@@ -1,25 +1,29 @@
 """The regularisation path: penalties tried on the same folds in the same passes, and one of them chosen."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, islice
 from typing import Any, Literal
 
 import numpy as np
 
 from headeval.core.checks import FloatArray
 from headeval.core.newton import Reason
+from headeval.solver.descent import begun, descend, hessian_of, penalised, search
 from headeval.solver.exact import newton_on
-from headeval.solver.lbfgs import Problem, Search, run
-from headeval.solver.optimum import Sampled, Start, begun, penalised, problem_of, sample_of, search
+from headeval.solver.lbfgs import Problem, Search
+from headeval.solver.optimum import Start
 from headeval.solver.preconditioner import Factor
+from headeval.solver.problems import problem_of
 from headeval.solver.rows import Rows, tile_rows
+from headeval.solver.sample import Sampled, sample_of
 from headeval.solver.sums import GROUP_TILES, Source, scratch, tile_logits
 
 AUTO = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 Rule = Literal["best", "one-se"]
 # Nats a row that may be left to gain: the mean loss is far less certain than that.
 _CLOSE_ENOUGH = 1e-5
-_MOST_PASSES = 25
+_ROUNDS = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +121,13 @@ def regularisation_path(
     fits = _of_a_sample(source, grid, all_of_them) if source.costly else _all_rows(source, grid, all_of_them)
     fold_fits = _folds(source, fits, n_folds, all_of_them)
     grid = [l2 for l2 in fits if l2 in fold_fits]
+    if not grid:  # none arrived in few passes
+        return regularisation_path(source, penalties, n_folds=n_folds, rule=rule)
     W = np.stack([w for l2 in grid for w in fold_fits[l2]])
     sums = source.total(HeldOutLoss(W, tuple(range(n_folds)) * len(grid)))
     losses, counted = (part.reshape(len(grid), n_folds) for part in sums)
-    errors = (losses / counted).std(axis=1, ddof=1) / np.sqrt(n_folds)
+    inside = counted[0] > 0  # where weights are 0, a fold may hold nothing out
+    errors = (losses[:, inside] / counted[:, inside]).std(axis=1, ddof=1) / np.sqrt(np.count_nonzero(inside))
     points = tuple(
         PathPoint(l2, float(total / count), float(error))
         for l2, total, count, error in zip(grid, losses.sum(axis=1), counted.sum(axis=1), errors, strict=True)
@@ -128,7 +135,7 @@ def regularisation_path(
     chosen = _chosen(points, rule)
     # The mean of the folds' optima is that of all rows but for terms of second order.
     middle = np.mean(fold_fits[chosen], axis=0)
-    return Tried(Path(points, rule, chosen), Start(middle, fits[chosen].factor), fold_fits[chosen])
+    return Tried(Path(points, rule, chosen), replace(fits[chosen], w=middle), fold_fits[chosen])
 
 
 def _chosen(points: Sequence[PathPoint], rule: Rule) -> float:
@@ -148,21 +155,22 @@ def _all_rows(source: Source, grid: Sequence[float], all_of_them: bool) -> dict[
     for l2, w in zip(grid, sampled.minimised(grid, around=middle), strict=True):
         factor, problem = Factor.of(penalised(H, l2)), _near(source, l2, None)
         if factor is None:
-            found[l2] = Start(newton_on(source, problem, w).w, None)
+            found[l2] = Start(newton_on(source, problem, w).w)
         else:
             ways[l2] = (factor, search(source.columns, problem, factor, w))
-    run(source, [way for _, way in ways.values()], most_passes=_MOST_PASSES, single=True)
+    descend(source, [way for _, way in ways.values()], sampled.hessian, rounds=_ROUNDS, single=True)
     for l2, (factor, way) in ways.items():
         if way.reason is Reason.CONVERGED:
-            found[l2] = Start(way.w, factor)
+            found[l2] = Start(way.w, factor, sampled.hessian)
         elif all_of_them:
-            found[l2] = Start(newton_on(source, way.problem, way.w).w, factor)
+            found[l2] = Start(newton_on(source, way.problem, way.w).w, factor, sampled.hessian)
     return dict(sorted(found.items()))
 
 
 def _of_a_sample(source: Source, grid: Sequence[float], all_of_them: bool) -> dict[float, Start]:
     """Return for each penalty the optimum of as many rows as memory holds."""
-    return _all_rows(sample_of(source, source.most_sampled), grid, all_of_them)
+    fits = _all_rows(sample_of(source, source.most_sampled), grid, all_of_them)
+    return {l2: Start(start.w, start.factor) for l2, start in fits.items()}
 
 
 def _folds(
@@ -171,19 +179,23 @@ def _folds(
     """Return for each penalty about the optimum without each fold."""
     found: dict[float, list[FloatArray]] = {}
     ways: dict[float, list[Search]] = {}
+    waiting: dict[float, tuple[list[Problem], list[FloatArray]]] = {}
     for l2, start in fits.items():
         problems = [_near(source, l2, fold) for fold in range(n_folds)]
         if source.costly:
-            ways[l2] = [Search(problem, np.copy, start.w) for problem in problems]
+            waiting[l2] = (problems, [start.w] * n_folds)
         elif start.factor is None:
             found[l2] = [newton_on(source, problem, start.w).w for problem in problems]
         else:
             ways[l2] = [search(source.columns, problem, start.factor, start.w) for problem in problems]
-    if source.costly:
-        waiting = [way for some in ways.values() for way in some]
-        ready = iter(begun(source, [way.problem for way in waiting], [way.w for way in waiting], single=True))
-        ways = {l2: [next(ready) for _ in some] for l2, some in ways.items()}
-    run(source, [way for some in ways.values() for way in some], most_passes=_MOST_PASSES, single=True)
+    if waiting:
+        problems, near = (list(chain.from_iterable(column)) for column in zip(*waiting.values(), strict=True))
+        started = iter(begun(source, problems, near, single=True))
+        ways = {l2: list(islice(started, n_folds)) for l2 in waiting}
+    hessian = next((start.hessian for start in fits.values() if start.hessian), hessian_of(source))
+    # Where passes are dear, a Hessian for each penalty is too.
+    rounds = 0 if source.costly else _ROUNDS
+    descend(source, [way for some in ways.values() for way in some], hessian, rounds=rounds, single=True)
     for l2, some in ways.items():
         late = [way.reason is not Reason.CONVERGED for way in some]
         if all_of_them or not any(late):

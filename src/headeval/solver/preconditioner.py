@@ -34,7 +34,8 @@ class Factor:
     def of(cls, H: FloatArray) -> Self | None:
         """Return the factor of H (k, k), or None where H is not positive definite in float32."""
         try:
-            L: Any = np.linalg.cholesky(H.astype(np.float32))
+            with np.errstate(over="ignore", invalid="ignore"):
+                L: Any = np.linalg.cholesky(H.astype(np.float32))
         except np.linalg.LinAlgError:
             return None
         return cls(L) if np.isfinite(L).all() else None

@@ -108,8 +108,9 @@ class LossAndGradient:
     def of(self, rows: Rows) -> tuple[FloatArray, ...]:
         """Return the sums over these rows."""
         total: Any = None
-        for tile in rows.tiles():
-            total = added(total, self._of_tile(tile))
+        with _roomy(single=self.single):
+            for tile in rows.tiles():
+                total = added(total, self._of_tile(tile))
         return tuple(total)
 
     def _of_tile(self, tile: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -176,13 +177,13 @@ class Hessian:
 
     def of(self, rows: Rows) -> tuple[NDArray[Any]]:
         """Return the sum over these rows, in the precision of the products."""
-        B = self._rooted(rows)
-        return (B.T @ B,)  # numpy takes half the work of a general product for a matrix with its own transpose
+        with _roomy(single=self.single):
+            B = self._rooted(rows)
+            return (B.T @ B,)  # numpy takes half the work of a general product for a matrix with its own transpose
 
     def _rooted(self, rows: Rows) -> NDArray[Any]:
         """Return √(s p (1 − p)) (u, 1) of each row, whose product with itself is the Hessian."""
-        B = np.empty((rows.n, rows.d + 1), dtype=np.float32 if self.single else np.float64)
-        first = 0
+        B, first = np.empty((rows.n, rows.d + 1), dtype=np.float32 if self.single else np.float64), 0
         for tile in rows.tiles():
             E = scratch(tile)
             z = tile_logits(E, tile.inverse_norms, self.w[None])[0]
@@ -238,11 +239,16 @@ class RowsMoved:
 
     def of(self, rows: Rows) -> tuple[FloatArray]:
         """Return the sum over these rows."""
-        moved = 0
+        moved = 0.0
         for tile in rows.tiles():
-            z = tile_logits(scratch(tile), tile.inverse_norms, self.change[None])[0]
-            moved += int(np.count_nonzero((np.abs(z) > self.by) & (tile.columns.counted(self.left_out) > 0)))
-        return (np.array([float(moved)]),)
+            z = np.abs(tile_logits(scratch(tile), tile.inverse_norms, self.change[None])[0])
+            moved += np.count_nonzero((z > self.by) & (tile.columns.counted(self.left_out) > 0))
+        return (np.array([moved]),)
+
+
+def _roomy(*, single: bool) -> np.errstate:
+    # Weights beyond float32 make sums that are not finite: whoever takes them does without.
+    return np.errstate(over="ignore" if single else None, invalid="ignore" if single else None)
 
 
 def scratch(tile: Rows, *, single: bool = False) -> NDArray[Any]:
