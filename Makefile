@@ -2,7 +2,7 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help check format-check lint types test slow faults lowest format
+.PHONY: help check format-check lint types test slow faults lowest bench format
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 15
@@ -29,6 +29,12 @@ faults: ## plant faults and see the tests catch them
 
 lowest: ## the fast tests with the lowest allowed versions, in .venv-lowest
 	.ci/lowest $(PYTHON)
+
+bench: ## all benchmarks, `make bench-fit` for one; ARGS=--write puts them into benchmarks/README.md
+	$(PYTHON) benchmarks/run_all.py $(ARGS)
+
+bench-%:
+	$(PYTHON) benchmarks/$(subst -,_,$*).py $(ARGS)
 
 format: ## format the code and apply safe fixes
 	$(PYTHON) -m ruff format .

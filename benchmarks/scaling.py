@@ -2,8 +2,8 @@
 
     python benchmarks/scaling.py [--dim 768] [--bytes 500MB 1GB 2GB] [--memory 250MB] [--quick]
 
-First the price of a gigabyte is measured on the smallest file: of the first reading, of every later one, and of each sum
-over rows in memory. From these and the number of passes the time of every fit is foretold, and then measured.
+First the price of a gigabyte is measured on the smallest file: of the first reading, of every later one, and of each
+sum over rows in memory. From these and the number of passes the time of every fit is foretold, and then measured.
 """
 
 import argparse

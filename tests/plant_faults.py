@@ -128,9 +128,17 @@ FAULTS = (
     Fault(
         "14",
         "fitting on vectors that are not unit length",
-        "solver/training.py",
-        "units = unit_vectors(embeddings)",
-        "units = np.asarray(embeddings, dtype=np.float64)",
+        "solver/rows.py",
+        "return cls(embeddings, 1.0 / norms, columns)",
+        "return cls(embeddings, np.ones_like(norms), columns)",
+        "tests/solver/test_sums.py",
+    ),
+    Fault(
+        "14",
+        "fitting few rows on vectors that are not unit length",
+        "solver/optimum.py",
+        "np.column_stack([unit_vectors(rows.embeddings), ",
+        "np.column_stack([rows.embeddings, ",
         "tests/solver/test_folds.py",
     ),
     Fault(

@@ -15,7 +15,7 @@ from headeval.drift import Drift, Leakage
 from headeval.evaluation import Evaluation
 from headeval.head_history import RowsSeen
 from headeval.requirements import Decision, EachDecision, Verdict
-from headeval.solver.path import Path
+from headeval.solver.penalty_path import Path
 
 FEW_ROWS = 30
 FEW_OF_A_CLASS = 10

@@ -252,10 +252,12 @@ def test_quiet_says_nothing_on_stderr(
 
 def test_progress_is_drawn_on_a_terminal_only(fitted: Path, make_table: Callable[..., Path], tmp_path: Path) -> None:
     make_table("new.parquet")
-    impatient = [sys.executable, "-c", "from headeval.cli import console, main; console.PATIENCE = 0; main.main()"]
+    at_once = "from headeval.cli import console, main, training_rows; console.PATIENCE = console.SHORT = 0; "
+    impatient = [sys.executable, "-c", f"{at_once}training_rows._HELD = 1e6; main.main()"]
     drawn = on_a_terminal(["fit", "new.parquet", "-o", "x.json"], tmp_path, impatient)
     assert "reading" in drawn
-    assert "folds" in drawn
+    streamed = ["fit", "new.parquet", "-o", "z.json", "--memory", "1MB"]
+    assert "pass 1: sampling rows" in on_a_terminal(streamed, tmp_path, impatient)
     for extra in ({"NO_COLOR": "1"}, {}):
         quiet = [] if extra else ["--quiet"]
         silent = on_a_terminal(["fit", "new.parquet", "-o", "y.json", "--force", *quiet], tmp_path, impatient, **extra)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 WIDTH_WHEN_PIPED = 100  # the same bytes in every pipe, whatever COLUMNS says
 WIDEST = 120
-PATIENCE = 0.5  # seconds before a progress bar appears: short work needs none
+PATIENCE = 0.5  # seconds before the first progress bar appears: short work needs none
+SHORT = 0.2  # seconds that a later one waits, so that quick passes do not flicker
 
 
 def show(renderable: "RenderableType") -> None:
@@ -65,6 +66,9 @@ def say(text: str, *, quiet: bool) -> None:
             sys.stderr.flush()
 
 
+_first: list[float] = []  # when bars were first wanted
+
+
 def progress(
     description: str, *, quiet: bool, size: Callable[[Any], int] = lambda _: 1
 ) -> Callable[..., Iterator[Any]]:
@@ -81,12 +85,15 @@ def progress(
 
         if total is None and isinstance(items, Sized):
             total = len(items)
-        done, begun, bar, task = 0, time.monotonic(), None, None
+        begun = time.monotonic()
+        _first.append(begun)
+        done, bar, task = 0, None, None
         with ExitStack() as stack:
             for item in items:
                 yield item
                 done += size(item)
-                if bar is None and time.monotonic() - begun >= PATIENCE:
+                now = time.monotonic()
+                if bar is None and now - _first[0] >= PATIENCE and now - begun >= SHORT:
                     bar = stack.enter_context(Progress(console=_console(sys.stderr), transient=True))
                     task = bar.add_task(description, total=total)
                 if bar is not None and task is not None:

@@ -12,9 +12,8 @@ from headeval.errors import DataError, FitError, UsageError
 if TYPE_CHECKING:
     from headeval.cli.rows import Columns
     from headeval.cli.training_rows import TrainingRows
-    from headeval.files.examples import Examples
     from headeval.head import LinearHead
-    from headeval.solver.path import Rule
+    from headeval.solver.penalty_path import Rule
     from headeval.solver.training import Training
 
 DEFAULT_FOLDS = 5
@@ -50,7 +49,9 @@ def fit(
     from headeval.files.tables import open_tables
 
     check_engine(engine, scheduler)
-    penalties, n_folds = options.penalties(l2), _number_of_folds(folds, eval_data, l2)
+    if memory is not None and engine == "dask":
+        raise UsageError("--memory is for rows that this process reads: with --engine dask the workers hold them")
+    penalties, n_folds = options.penalties(l2), _number_of_folds(folds, eval_data, l2, l2_rule)
     tables, eval_tables = open_tables(data), open_tables(eval_data) if eval_data else None
     check_output(output, force=force, inputs=(*tables.paths, *(eval_tables.paths if eval_tables else ())))
     # Only now what is made of numpy and pyarrow: so far, whatever is wrong is told at once.
@@ -75,7 +76,7 @@ def fit(
         )
         training = _train(rows, penalties, l2_rule, n_folds, judged=eval_tables is None)
     examples = rows.examples
-    head = _head(examples, training, columns, embedding_model or tables.embedding_model, threshold)
+    head = _head(rows, training, columns, embedding_model or tables.embedding_model, threshold)
     if eval_tables:
         held_out, more_notes = judged_on_other_rows(head, rows, tables, eval_tables, columns, quiet=quiet)
     else:
@@ -87,10 +88,12 @@ def fit(
     show(render_fit(FitSummary(provenance, training.fit, held_out, notes, training.path)))
 
 
-def _number_of_folds(folds: int | None, eval_data: list[str] | None, l2: str) -> int:
+def _number_of_folds(folds: int | None, eval_data: list[str] | None, l2: str, rule: str) -> int:
+    several = options.penalties(l2) is None or "," in l2
+    if not several and rule != "best":
+        raise UsageError(f"--l2-rule {rule} chooses among penalties: give --l2 auto, or several")
     if eval_data and folds:
         raise UsageError("--folds and --eval exclude each other: the metrics are out-of-fold or from the file")
-    several = options.penalties(l2) is None or "," in l2
     if several and folds == 0:
         raise UsageError(f"--l2 {l2} chooses among penalties by rows that each fit has not seen: it needs --folds")
     if eval_data:
@@ -104,7 +107,7 @@ def _train(
     import numpy as np
 
     from headeval.solver.folds import FoldError
-    from headeval.solver.path import AUTO
+    from headeval.solver.penalty_path import AUTO
     from headeval.solver.training import NotConvergedError, train
 
     examples = rows.examples
@@ -127,13 +130,13 @@ def _train(
 
 
 def _head(
-    examples: "Examples", training: "Training", columns: "Columns", embedding_model: str | None, threshold: float
+    rows: "TrainingRows", training: "Training", columns: "Columns", embedding_model: str | None, threshold: float
 ) -> "LinearHead":
     from headeval.cli.rows import rows_used
     from headeval.head import LinearHead
     from headeval.head_history import fit_history
 
-    path = training.path
+    examples, path = rows.examples, training.path
     return LinearHead.binary(
         training.fit.w[:-1],
         float(training.fit.w[-1]),
@@ -146,7 +149,7 @@ def _head(
             l2=training.l2,
             weight=columns.weight,
             label=columns.label,
-            passes=training.passes,
+            passes=training.passes + rows.read_before,
             path=None if path is None else path.document(),
         ),
     )
@@ -169,7 +172,7 @@ def _head_provenance(
     if columns.weight:
         provenance["weights"] = columns.weight
     if rows.how:
-        provenance["rows"] = f"{rows.how}; {training.passes + 1} passes over them"
+        provenance["rows"] = f"{rows.how}; {training.passes + rows.read_before} passes over them"
     return provenance | {"written_to": str(output)}
 
 
@@ -185,7 +188,7 @@ def _notes(head: "LinearHead", model_of_files: str | None, training: "Training",
     if weight:
         notes.append("the fit is weighted; the metrics count every row once")
     if training.path is not None:
-        from headeval.render.path import path_notes
+        from headeval.render.penalty_path import path_notes
 
         notes += path_notes(training.path, judged=training.out_of_fold is not None)
     return tuple(notes)

@@ -23,6 +23,7 @@ def _show_version(wanted: bool) -> None:
 
 
 AUTO = "auto"
+MOST_FOLDS = 1000
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -106,6 +107,8 @@ def confidence_level(value: float) -> float:
 def _fold_count(value: int | None) -> int | None:
     if value is not None and (value < 0 or value == 1):
         raise UsageError(f"--folds must be 0 (no out-of-fold metrics) or at least 2, got {value}")
+    if value is not None and value > MOST_FOLDS:
+        raise UsageError(f"--folds must be at most {MOST_FOLDS:,}, got {value:,}: each is a fit of its own")
     return value
 
 

@@ -13,6 +13,7 @@ from headeval.cli.sources import Source, check_models
 from headeval.core.checks import FloatArray, IntArray
 from headeval.files.embedded_rows import OnBlock
 from headeval.files.examples import Collect, Examples, read_examples, require_both_classes
+from headeval.files.locations import masked_uri
 from headeval.files.tables import Tables
 from headeval.head import LinearHead
 from headeval.head_history import RowsSeen, RowsUsed, rows_seen
@@ -268,10 +269,8 @@ def rows_used(examples: Examples) -> RowsUsed:
 
 def data_provenance(data: Sequence[str], examples: Examples) -> dict[str, Any]:
     """Return what a report says about the rows it was made from."""
-    provenance: dict[str, Any] = {"data": list(data)}
-    if examples.unlabelled:
-        provenance["unlabelled_rows_left_out"] = examples.unlabelled
-    return provenance
+    left_out = {"unlabelled_rows_left_out": examples.unlabelled} if examples.unlabelled else {}
+    return {"data": [masked_uri(argument) for argument in data], **left_out}
 
 
 def embedding_provenance(examples: Examples, columns: Columns) -> dict[str, str]:

@@ -13,15 +13,15 @@ from headeval.files.tables import Tables
 from headeval.files.vector_blocks import embedding_matrices
 from headeval.solver.memory import ArraySource
 from headeval.solver.rows import RowColumns
+from headeval.solver.source import Source
 from headeval.solver.stream import StreamSource
-from headeval.solver.sums import Source
 
 if TYPE_CHECKING:
     from headeval.cluster.work import Cluster
 
-# An in-memory fit takes its embeddings, a sample of them, and what a process takes anyway.
-_HELD, _PROCESS = 1.5, 300_000_000
-_ROW_BYTES = 80  # of labels, digests, folds and scores, which are always held
+# An in-memory fit takes its embeddings and a sample of them, beside what a process takes anyway.
+_HELD = 1.5
+_ROW_BYTES = 200  # of labels, digests, folds and scores, and of making them
 _OF_AVAILABLE = 0.7
 _SAMPLE_SHARE = 3  # of the budget for a sample of the rows
 _LEAST_SAMPLE = 2**24
@@ -44,6 +44,11 @@ class TrainingRows:
     how: str | None = None
     on_cluster: bool = False
 
+    @property
+    def read_before(self) -> int:
+        """How many passes over the rows were made before the solver's own."""
+        return 0 if self.how is None else 1
+
 
 def read_training(
     tables: Tables, columns: Columns, *, named: bool, memory: int | None, cluster: "Cluster | None", quiet: bool
@@ -61,31 +66,33 @@ def read_training(
 
         rows = rows_on(cluster, keep=True, quiet=quiet)
         examples = read_training_rows(tables, columns, named=named, quiet=quiet, hold=False, collect=rows.collect)
-        return TrainingRows(examples, source_on(rows, examples), f"held by the Dask cluster {cluster.where}", True)
+        how = f"held by the Dask cluster {cluster.where}"
+        return TrainingRows(examples, source_on(rows, examples), how, on_cluster=True)
     taken = {name for name in (columns.label, columns.weight, columns.group) if name is not None}
-    needed = _HELD * embedding_bytes(tables, columns.embedding, taken=taken) + _PROCESS
+    needed = _HELD * embedding_bytes(tables, columns.embedding, taken=taken)
     budget = int(_OF_AVAILABLE * available_memory()) if memory is None else memory
-    if needed <= budget:
-        examples = read_training_rows(tables, columns, named=named, quiet=quiet)
-        if examples.embeddings is None:  # never: they are held
-            raise TypeError("the embeddings were not read")
-        return TrainingRows(examples, ArraySource.of(examples.embeddings, _columns(examples)))
-    return _streamed(tables, columns, budget, named=named, quiet=quiet)
+    if needed > budget:
+        return _streamed(tables, columns, budget, named=named, quiet=quiet)
+    examples = read_training_rows(tables, columns, named=named, quiet=quiet)
+    if examples.embeddings is None:  # never: they are held
+        raise TypeError("the embeddings were not read")
+
+    def track(name: str) -> Any:
+        return progress(name, quiet=quiet, size=lambda rows: rows.n)
+
+    return TrainingRows(examples, ArraySource.of(examples.embeddings, _columns(examples), track=track))
 
 
 def _streamed(tables: Tables, columns: Columns, budget: int, *, named: bool, quiet: bool) -> TrainingRows:
+    _check_budget(budget, tables.n_rows or 0)
     examples = read_training_rows(tables, columns, named=named, quiet=quiet, hold=False)
     if examples.dim is None or examples.embedding_at is None:  # never: there are embeddings
         raise TypeError("the embeddings were not read")
-    facts = _ROW_BYTES * len(examples.labels)
-    if budget < facts:
-        raise UsageError(
-            f"--memory is too small: labels, folds and scores of {len(examples.labels):,} rows alone take "
-            f"{facts / 1e6:,.0f} MB"
-        )
+    n = len(examples.labels)
+    _check_budget(budget, n)
 
     def matrices(name: str) -> Iterable[Any]:
-        track = progress(f"{name}", quiet=quiet, size=lambda block: block.batch.num_rows)
+        track = progress(name, quiet=quiet, size=lambda block: block.batch.num_rows)
         return embedding_matrices(tables, examples, track=track)
 
     source = StreamSource(
@@ -93,9 +100,17 @@ def _streamed(tables: Tables, columns: Columns, budget: int, *, named: bool, qui
         _columns(examples),
         examples.dim,
         examples.embedding_at.dtype,
-        sample_bytes=max(_LEAST_SAMPLE, (budget - facts) // _SAMPLE_SHARE),
+        sample_bytes=max(_LEAST_SAMPLE, (budget - _ROW_BYTES * n) // _SAMPLE_SHARE),
     )
     return TrainingRows(examples, source, "read anew in every pass, as they do not fit into the memory allowed")
+
+
+def _check_budget(budget: int, n: int) -> None:
+    if budget < _ROW_BYTES * n:
+        raise UsageError(
+            f"--memory allows {budget / 1e6:,.3g} MB, but labels, folds and scores of {n:,} rows alone take "
+            f"{_ROW_BYTES * n / 1e6:,.3g} MB: give more, such as --memory 1GB"
+        )
 
 
 def _columns(examples: Examples) -> RowColumns:

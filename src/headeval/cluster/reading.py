@@ -26,6 +26,7 @@ from headeval.solver.rows import RowColumns, Rows
 # What a part takes: enough that Dask's own millisecond a task does not show, few enough that every worker has some.
 # It depends on the tables alone, so that the sums have the same bits on any cluster.
 _PARTS, _SMALLEST_PART, _LARGEST_PART = 32, 2**24, 2**28
+AHEAD = 2  # parts for each thread that may wait to be taken: enough to keep all busy, few enough to hold
 
 Following = Callable[[Iterable[PartFacts], int], Iterable[PartFacts]]
 
@@ -47,9 +48,19 @@ class KeptPart:
     facts: PartFacts
 
     def __sizeof__(self) -> int:
-        """Return the bytes, by which Dask decides what is worth moving."""
-        digests = self.facts.digests
-        return self.embeddings.nbytes + self.inverse_norms.nbytes + (0 if digests is None else digests.nbytes)
+        """Return the bytes, by which Dask decides what is worth moving, and when memory is short."""
+        return self.embeddings.nbytes + self.inverse_norms.nbytes + _bytes_of(self.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class SentFacts:
+    """What is known of the rows of a part, on its way to the client."""
+
+    facts: PartFacts
+
+    def __sizeof__(self) -> int:
+        """Return the bytes, as of `KeptPart`; with the embeddings, where they are sent, too."""
+        return _bytes_of(self.facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +121,23 @@ class ClusterRows:
     ) -> Iterator[PartFacts]:
         """Join what comes back of the parts, in their order."""
         start = self._start(parts, wanted, keeping)
-        begun = [start(number, None if part.begins_file else wanted.dim) for number, part in enumerate(parts)]
-        for number, part in enumerate(parts):
+        begun: dict[int, Future] = {}
+
+        def begin(number: int) -> Future:
+            begun[number], coming = start(number, None if parts[number].begins_file else wanted.dim)
+            return coming
+
+        # What is not kept must not pile up; of what is, the facts take little beside the embeddings.
+        ahead = None if self._keep else AHEAD
+        for number, sent in self.cluster.in_order(begin, range(len(parts)), ahead=ahead):
+            part, kept, facts = parts[number], begun.pop(number), sent.facts
             path = part.file.path
-            kept, coming = begun[number]
-            facts: PartFacts = self.cluster.result(coming)
             width = joined.width_of(path)
             if width is not None and facts.width not in (None, width):
                 # Its own first rows have told what it takes for the width, but those of the file decide.
                 kept, coming = start(number, width)
-                facts = self.cluster.result(coming)
-            del coming
-            begun[number] = (None, None)  # else workers would hold what has come
+                facts = self.cluster.result(coming).facts
+                del coming  # else workers would hold what has come
             if facts.error is not None:
                 facts = dataclasses.replace(facts, error=error_here(facts.error, part))
             joined.join(facts, path)
@@ -136,14 +152,14 @@ class ClusterRows:
         cluster, with_embeddings = self.cluster, keeping.hold or keeping.on_block is not None
         project = None if keeping.project is None else cluster.submit(as_it_is, keeping.project)
         # Neighbours go to one worker, so that most sums are added where they are made.
-        threads = cluster.threads()
+        threads = cluster.threads() if self._keep else []
         homes = [threads[number * len(threads) // len(parts)] for number in range(len(parts))] if threads else []
 
         def start(number: int, width: int | None) -> tuple[Future, Future]:
-            sent, near = (away(parts[number]), wanted), homes[number : number + 1]
+            sent = (away(parts[number]), wanted)
             if not self._keep:
-                return None, cluster.submit(facts_at_once, *sent, project, with_embeddings, width, near=near)
-            kept = cluster.submit(kept_part, *sent, width, near=near)
+                return None, cluster.submit(facts_at_once, *sent, project, with_embeddings, width)
+            kept = cluster.submit(kept_part, *sent, width, near=homes[number : number + 1])
             return kept, cluster.submit(facts_of, kept, project, with_embeddings)
 
         return start
@@ -164,7 +180,7 @@ def rows_each(tables: Tables) -> int:
 
 def kept_part(part: TablePart, wanted: Wanted, width: int | None) -> KeptPart:
     """Read a part and keep all of it."""
-    collector = _gathered(part, wanted, Keeping(hold=True), width)
+    collector = _gathered(part, wanted, Keeping(hold=True, threads=1), width)
     facts = collector.facts()
     embeddings = None if collector.embedded is None else collector.embedded.embeddings()
     if embeddings is None or not len(embeddings) or facts.faults or facts.error:
@@ -176,18 +192,20 @@ def kept_part(part: TablePart, wanted: Wanted, width: int | None) -> KeptPart:
     return KeptPart(rows.embeddings, rows.inverse_norms, mark, facts)
 
 
-def facts_of(kept: KeptPart, project: Any, with_embeddings: bool) -> PartFacts:
+def facts_of(kept: KeptPart, project: Any, with_embeddings: bool) -> SentFacts:
     """Return what is known of a part that is kept."""
-    return dataclasses.replace(
+    facts = dataclasses.replace(
         kept.facts,
         projected=None if project is None else project(kept.embeddings),
         embeddings=kept.embeddings if with_embeddings else None,
     )
+    return SentFacts(facts)
 
 
-def facts_at_once(part: TablePart, wanted: Wanted, project: Any, with_embeddings: bool, width: int | None) -> PartFacts:
+def facts_at_once(part: TablePart, wanted: Wanted, project: Any, with_embeddings: bool, width: int | None) -> SentFacts:
     """Return what is known of a part, and keep nothing."""
-    return _gathered(part, wanted, Keeping(with_embeddings, project), width).facts(with_embeddings=with_embeddings)
+    collector = _gathered(part, wanted, Keeping(with_embeddings, project, threads=1), width)
+    return SentFacts(collector.facts(with_embeddings=with_embeddings))
 
 
 def away(part: TablePart) -> TablePart:
@@ -224,6 +242,14 @@ def _gathered(part: TablePart, wanted: Wanted, keeping: Keeping, width: int | No
     else:
         collector.gather()
     return collector
+
+
+def _bytes_of(facts: PartFacts) -> int:
+    """Return the bytes of the arrays, beside which the distinct names of a part are few."""
+    coded = (facts.labels, facts.groups, *facts.slices.values())
+    columns = (facts.scores, facts.weights, facts.kept, facts.digests, facts.projected, facts.embeddings)
+    arrays = (*(column.codes for column in coded if column is not None), *columns)
+    return sum(array.nbytes for array in arrays if array is not None)
 
 
 def _mark(digests: NDArray[np.uint64]) -> bytes:

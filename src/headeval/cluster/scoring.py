@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headeval.cluster.reading import away, error_here, missing_file, parts_of
+from headeval.cluster.reading import AHEAD, away, error_here, missing_file, parts_of
 from headeval.cluster.work import Cluster, Future, as_it_is
 from headeval.errors import DataError
 from headeval.files.collecting import place_of
@@ -22,8 +22,6 @@ from headeval.files.vector_blocks import one_table
 from headeval.files.vectors import EmbeddingColumns, VectorReader
 from headeval.head import LinearHead
 from headeval.head_history import SeenCounter
-
-_AHEAD = 2  # parts for each thread that may wait to be written: enough to keep all busy, few enough to hold
 
 FollowBlocks = Callable[[Iterable[ScoredBlock], int | None], Iterable[ScoredBlock]]
 
@@ -109,15 +107,12 @@ def _scored(
 ) -> Iterator[ScoredBlock]:
     faults = RowFaults()
     sent = cluster.submit(as_it_is, head)
-    parts = deque(parts_of(tables))
-    begun: deque[tuple[TablePart, Future]] = deque()
-    while parts or begun:
-        while parts and len(begun) <= _AHEAD * len(cluster.threads()):
-            part = parts.popleft()
-            begun.append((part, cluster.submit(scored_part, away(part), tables.column_names, where, sent)))
-        part, future = begun.popleft()
-        path, scored = part.file.path, cluster.result(future)
-        del future  # else the worker would keep what has come
+
+    def start(part: TablePart) -> Future:
+        return cluster.submit(scored_part, away(part), tables.column_names, where, sent)
+
+    for part, scored in cluster.in_order(start, parts_of(tables), ahead=AHEAD):
+        path = part.file.path
         faults.raise_if_any(unless_in=path)
         for fault in scored.faults:
             faults.take(fault, path)

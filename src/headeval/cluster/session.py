@@ -15,14 +15,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from headeval.cluster.work import Cluster
+from headeval.core.threads import thread_count
 from headeval.errors import UsageError
 from headeval.printable import listed, printable, quoted
-from headeval.workers import thread_count
 
 CONNECT_SECONDS = 10  # for the scheduler to answer
 WORKER_SECONDS = 20  # for the first worker to appear
 _CLOSE_SECONDS = 5
 _STDERR = 2
+_LOGGERS = ("distributed", "tornado", "asyncio")
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 # On a terminal an interrupt reaches the workers, too; they are ended by the process that has started them.
 _LEAVE_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
@@ -45,8 +46,10 @@ def cluster_session(scheduler: str | None = None, *, n_workers: int | None = Non
     UsageError : where Dask is not installed, nothing answers at the address, there are no workers, or these have other
         versions of what must be the same everywhere.
     """
-    _import_quietly()
+    _require_dask()
     with ExitStack() as stack:
+        if not os.environ.get("HEADEVAL_DEBUG"):
+            stack.enter_context(_quiet_logs())
         # Columns of many short rows are large beside other programs' tasks, which Dask would say on stderr.
         stack.enter_context(import_module("dask").config.set({_LARGE_GRAPH: "1TB"}))
         address = scheduler or stack.enter_context(_local_cluster(n_workers or thread_count()))
@@ -57,24 +60,36 @@ def cluster_session(scheduler: str | None = None, *, n_workers: int | None = Non
         yield Cluster(client, "of this machine" if scheduler is None else f"at {quoted(scheduler)}")
 
 
-def _import_quietly() -> None:
-    """Load Dask's scheduler; what it would log on stderr is told by headeval's own errors, as far as it matters."""
+def _require_dask() -> None:
     try:
         _distributed()
     except ImportError as error:
         raise UsageError("--engine dask needs Dask: pip install 'headeval[dask]'") from error
-    if not os.environ.get("HEADEVAL_DEBUG"):
-        for name in ("distributed", "tornado", "asyncio"):
-            logger = logging.getLogger(name)
-            for handler in logger.handlers or [logging.NullHandler()]:
-                handler.setLevel(logging.CRITICAL + 1)
-                logger.addHandler(handler)
+
+
+@contextmanager
+def _quiet_logs() -> Iterator[None]:
+    """Let nothing be logged on stderr meanwhile: headeval's own errors tell it, as far as it matters."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    nowhere = logging.NullHandler()  # without any handler, Python itself would write on stderr
+    levels = {handler: handler.level for logger in loggers for handler in logger.handlers}
+    for logger in loggers:
+        logger.addHandler(nowhere)
+    for handler in levels:
+        handler.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(nowhere)
+        for handler, level in levels.items():
+            handler.setLevel(level)
 
 
 @contextmanager
 def _local_cluster(n_workers: int) -> Iterator[Any]:
     quiet = not os.environ.get("HEADEVAL_DEBUG")
-    with TemporaryDirectory(prefix="headeval-", ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(prefix="headeval-", ignore_cleanup_errors=True) as folder, ExitStack() as owned:
         try:
             with _interrupts_afterwards(), _muted() if quiet else nullcontext():
                 cluster = _distributed().LocalCluster(
@@ -87,13 +102,16 @@ def _local_cluster(n_workers: int) -> Iterator[Any]:
                     preload=[_LEAVE_INTERRUPTS],
                     silence_logs=logging.CRITICAL + 1 if quiet else logging.WARNING,
                 )
+                owned.callback(_close, cluster)  # before an interrupt that has come meanwhile is raised
         except (OSError, RuntimeError, TimeoutError) as error:
             raise UsageError(f"no cluster could be started on this machine: {_reason(error)}") from error
-        try:
-            yield cluster
-        finally:
-            with suppress(Exception):
-                cluster.close(timeout=_CLOSE_SECONDS)
+        yield cluster
+
+
+def _close(opened: Any) -> None:
+    """Close a cluster or a client; what goes wrong there is not what the user should be told."""
+    with suppress(Exception):
+        opened.close(timeout=_CLOSE_SECONDS)
 
 
 @contextmanager
@@ -108,8 +126,8 @@ def _interrupts_afterwards() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if came:
-            raise KeyboardInterrupt
+    if came:  # and no error, which would say more
+        raise KeyboardInterrupt
 
 
 @contextmanager
@@ -153,8 +171,7 @@ def _connected(address: Any) -> Iterator[Any]:
     try:
         yield client
     finally:
-        with suppress(Exception):
-            client.close(timeout=_CLOSE_SECONDS)
+        _close(client)
 
 
 def _wait_for_workers(client: Any, address: Any) -> None:

@@ -15,7 +15,8 @@ from headeval.core.checks import FloatArray, IntArray
 from headeval.errors import DataError
 from headeval.solver.memory import ArraySource
 from headeval.solver.rows import RowColumns, Rows
-from headeval.solver.sums import Sum, added
+from headeval.solver.source import Sum
+from headeval.solver.sums import added
 
 SAMPLE_BYTES = 2**28
 FAN_IN = 8  # sums added up at once: few enough that none waits for many others

@@ -1,8 +1,10 @@
 """Work given to the workers of a cluster, and its results, waited for with an end in sight."""
 
+import asyncio
+import concurrent.futures
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeVar
@@ -48,6 +50,25 @@ class Cluster:
         with self._in_touch():
             workers = sorted(self._client.nthreads().items())
         return [address for address, number in workers for _ in range(number)]
+
+    def in_order(
+        self, start: Callable[[T], Future], pieces: Iterable[T], *, ahead: int | None = None
+    ) -> Iterator[tuple[T, Any]]:
+        """Yield each piece with its result, in the order of the pieces.
+
+        Parameters
+        ----------
+        start : what starts a piece, and returns the future of its result.
+        ahead : how many results may wait to be taken, for each thread of the workers, which hold them so long; None
+            starts all pieces at once.
+        """
+        waiting: deque[tuple[T, Future]] = deque()
+        for piece in pieces:
+            waiting.append((piece, start(piece)))
+            if ahead is not None and len(waiting) > ahead * len(self.threads()):
+                yield self._taken(waiting)
+        while waiting:
+            yield self._taken(waiting)
 
     def homes(self, futures: Sequence[Future]) -> list[Sequence[str]]:
         """Return for each future the workers that hold its result now."""
@@ -110,15 +131,26 @@ class Cluster:
                 raise DataError(f"the scheduler of the cluster {self.where} is lost; run it again") from error
             raise
 
+    def _taken(self, waiting: "deque[tuple[T, Future]]") -> tuple[T, Any]:
+        piece, future = waiting.popleft()  # and with this ends the last name of the future: workers let go of it
+        return piece, self.result(future)
+
     def _awaited(self, future: Future) -> Any:
         """Return a result, but do not wait for workers that do not come."""
+        # Neither computing nor sending starts anew after each look, and a TimeoutError can only be the function's own.
+        coming = asyncio.run_coroutine_threadsafe(
+            self._client.gather(future, asynchronous=True), self._client.loop.asyncio_loop
+        )
+        try:
+            self._look_after(coming)
+            return coming.result()
+        finally:
+            coming.cancel()
+
+    def _look_after(self, coming: "concurrent.futures.Future[Any]") -> None:
+        """Wait until a result has come, or there are no workers."""
         alone_since = None
-        while True:
-            try:
-                return future.result(timeout=_LOOK_SECONDS)
-            except TimeoutError:
-                if future.done():  # of the function itself
-                    raise
+        while concurrent.futures.wait([coming], timeout=_LOOK_SECONDS).not_done:
             now = time.monotonic()
             alone_since = None if self._has_workers() else alone_since or now
             if alone_since is not None and now - alone_since >= WORKERLESS_SECONDS:

@@ -1,24 +1,81 @@
-"""Work on very many rows shared between two threads; what comes out has the same bits as from one."""
+"""Threads: pieces of work whose results come back in order, and few jobs side by side.
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+numpy lets other threads run while it works on an array. However many threads there are, results have the same bits.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+T = TypeVar("T")
+R = TypeVar("R")
+S = TypeVar("S")
+
 MANY = 2**18
 """With fewer rows a second thread gains less than it costs to read about."""
 
-_One = TypeVar("_One")
-_Other = TypeVar("_Other")
+WANTED_THREADS = "OMP_NUM_THREADS"
+_WAITING = 1  # pieces ready for each thread: enough to keep all busy, few enough to hold little memory
 
 
-def side_by_side(one: Callable[[], _One], other: Callable[[], _Other], *, rows: int) -> tuple[_One, _Other]:
+def thread_count() -> int:
+    """Return how many threads to use: OMP_NUM_THREADS where it is set, and never more than this process may."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    allowed = len(affinity(0)) if affinity else os.cpu_count() or 1
+    wanted = os.environ.get(WANTED_THREADS, "").split(",")[0].strip()
+    return min(allowed, int(wanted)) if wanted.isdecimal() and int(wanted) > 0 else allowed
+
+
+def in_order(work: Callable[[T], R], pieces: Iterable[T], *, threads: int) -> Iterator[R]:
+    """Yield work(piece) of each piece in the order of the pieces.
+
+    Parameters
+    ----------
+    work : called in several threads at once.
+    pieces : taken from this thread, a few ahead of the results.
+    threads : 1 works in this thread.
+    """
+    if threads < 2:
+        yield from map(work, pieces)
+        return
+    waiting: deque[Future[R]] = deque()
+    pool = _pool(threads, os.getpid())
+    try:
+        for piece in pieces:
+            waiting.append(pool.submit(work, piece))
+            if len(waiting) > _WAITING * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+        if isinstance(pieces, Generator):
+            pieces.close()  # what it reads from is let go now, and not when memory is tidied up
+
+
+@cache
+def _pool(threads: int, process: int) -> "ThreadPoolExecutor":  # noqa: ARG001 - a forked process has no such threads
+    """Return threads that are kept, and with them the memory that each works in."""
+    from concurrent.futures import ThreadPoolExecutor  # loaded only where there is work for it
+
+    return ThreadPoolExecutor(threads, thread_name_prefix="headeval")
+
+
+def side_by_side(one: Callable[[], R], other: Callable[[], S], *, rows: int) -> tuple[R, S]:
     """Return what two functions give that do not depend on each other; at the same time where rows are many.
 
     numpy lets other threads run while it works on an array, so that two cores have something to do.
     """
-    if rows < MANY:
+    if rows < MANY or thread_count() < 2:
         return one(), other()
     from concurrent.futures import ThreadPoolExecutor  # not needed, and so not loaded, by the common sizes
 
@@ -30,11 +87,6 @@ def side_by_side(one: Callable[[], _One], other: Callable[[], _Other], *, rows: 
 def sort_runs(runs: Iterable[NDArray[np.float64]]) -> None:
     """Sort each run in place, two at a time where there are many rows."""
     runs = list(runs)
-    if sum(run.shape[0] for run in runs) < MANY:
-        for run in runs:
-            run.sort()
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(np.ndarray.sort, runs))
+    threads = 1 if sum(run.shape[0] for run in runs) < MANY else min(2, thread_count())
+    for _ in in_order(np.ndarray.sort, runs, threads=threads):
+        pass

@@ -24,39 +24,20 @@ def unit_vectors(embeddings: ArrayLike) -> FloatArray:
     """
     u = np.array(embeddings, dtype=np.float64, ndmin=2, order="C")
     with np.errstate(under="ignore", over="ignore"):
-        norm = row_norms(u)
+        norm = _norms(u)
         # Squares of huge or tiny entries leave the range of float64: such rows are first brought
         # to a largest entry of one. All others keep the plain quotient e/‖e‖ that readers compute.
         extreme = ~((norm > 1e-140) & (norm < 1e140))
         if extreme.any():
             largest = np.abs(u[extreme]).max(axis=1, keepdims=True, initial=0.0)
             u[extreme] = np.divide(u[extreme], largest, out=np.zeros_like(u[extreme]), where=largest > 0)
-            norm[extreme] = row_norms(u[extreme])
+            norm[extreme] = _norms(u[extreme])
         norm[norm == 0] = 1.0
         u /= norm[:, None]
     return u
 
 
-def row_norms(embeddings: ArrayLike) -> FloatArray:
-    """Return the Euclidean norm of each row, in float64.
-
-    Each row is summed by itself, so that its norm does not depend on the others. A norm whose square leaves the range
-    of float64 comes out as 0 or infinite.
-
-    Parameters
-    ----------
-    embeddings : (n, d), of any numeric type.
-
-    Returns
-    -------
-    norms : (n,).
-
-    Examples
-    --------
-    >>> row_norms([[3.0, 4.0], [0.0, 0.0]]).tolist()
-    [5.0, 0.0]
-    """
-    u = np.asarray(embeddings, dtype=np.float64)
-    with np.errstate(under="ignore", over="ignore"):
-        norms: FloatArray = np.sqrt(np.square(u).sum(axis=1))
+def _norms(u: FloatArray) -> FloatArray:
+    """Euclidean norms of the rows; each row is summed by itself, so that its norm does not depend on the others."""
+    norms: FloatArray = np.sqrt(np.square(u).sum(axis=1))
     return norms

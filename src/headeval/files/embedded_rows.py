@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headeval.core.threads import in_order, thread_count
 from headeval.files.fingerprint import row_digests
 from headeval.files.growing import GrowingArray
-from headeval.workers import in_order, thread_count
 
 Project = Callable[[NDArray[Any]], NDArray[np.float64]]
 OnBlock = Callable[[int, NDArray[Any]], None]
@@ -25,11 +25,13 @@ class Keeping:
     project : what makes of embeddings, shape (m, d), the numbers that are kept, shape (m, k). It is called in other
         threads, for several blocks at the same time; no row may depend on the others of its block.
     on_block : is called with the number of rows before, and the embeddings of each block, in their order.
+    threads : that make digests and projections; None takes as many as this process may use.
     """
 
     hold: bool = True
     project: Project | None = None
     on_block: OnBlock | None = None
+    threads: int | None = None
 
 
 class EmbeddedRows:
@@ -52,7 +54,8 @@ class EmbeddedRows:
 
     def gather(self, matrices: Iterable[NDArray[Any]]) -> None:
         """Take the embeddings of all rows, matrices of shape (m, d)."""
-        for digests, projected in in_order(self._made_of, self._held(matrices), threads=thread_count()):
+        threads = thread_count() if self._keeping.threads is None else self._keeping.threads
+        for digests, projected in in_order(self._made_of, self._held(matrices), threads=threads):
             self._digests.append(digests)
             if projected is not None:
                 self._projected.append(projected)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from headeval.core.checks import FloatArray
 from headeval.core.scaling import Scaling
 from headeval.core.stable import logit, sigmoid
+from headeval.core.threads import in_order, thread_count
 from headeval.errors import DataError
 from headeval.files.arrow_errors import shown
 from headeval.files.collecting import place_of
@@ -28,7 +29,6 @@ from headeval.head import LinearHead
 from headeval.head_history import RowsSeen, SeenCounter
 from headeval.printable import listed, quoted
 from headeval.scored_rows import ScoreKind
-from headeval.workers import in_order, thread_count
 
 # Which column is a logit is written into the Parquet metadata under this key, never guessed from the values.
 _KEY = "headeval_scores"

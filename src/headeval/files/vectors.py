@@ -69,8 +69,12 @@ def find_embedding(tables: Tables, name: str, *, taken: Collection[str] = ()) ->
         if columns == found[0]:
             continue
         if (name,) in (columns, found[0]):
-            first.field(name)
-            file.field(name)
+            whole, apart = (first, file) if found[0] == (name,) else (file, first)
+            numbered = columns if apart is file else found[0]
+            raise DataError(
+                f"{shown(whole.path)} has a column {quoted(name)}, {shown(apart.path)} one column a dimension "
+                f"({quoted(numbered[0])} to {quoted(numbered[-1])}): give them apart, or convert one of them"
+            )
         raise DataError(
             f"{shown(first.path)} has the {len(found[0])} embedding columns {listed(found[0], longest=2)}, "
             f"but {shown(file.path)} the {len(columns)} columns {listed(columns, longest=2)}"

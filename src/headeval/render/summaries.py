@@ -9,7 +9,7 @@ from headeval.printable import printable
 from headeval.render.drift import leakage_section
 from headeval.render.evaluation_sections import chance, evaluation_sections, reliability_section
 from headeval.render.numbers import count, exact, interval_text, metric_value, number, scientific
-from headeval.render.path import path_section
+from headeval.render.penalty_path import path_section
 from headeval.render.sections import Column, Grid, Section
 from headeval.render.sheet import Sheet, evaluation_notes, judged_lines, provenance_lines, rows_line
 from headeval.report import CalibrationSummary, FitSummary

@@ -7,11 +7,12 @@ import numpy as np
 from headeval.core.checks import FloatArray
 from headeval.core.newton import LogisticFit, Reason, judged
 from headeval.solver.exact import newton_on
-from headeval.solver.lbfgs import Problem, Search, Solve, run
+from headeval.solver.lbfgs import Search, Solve, run
 from headeval.solver.preconditioner import Factor
-from headeval.solver.problems import one_class, total_weight
+from headeval.solver.problems import Problem, one_class, total_weight
 from headeval.solver.rows import RowColumns
-from headeval.solver.sums import Hessian, LossAndGradient, Source, Together
+from headeval.solver.source import Source
+from headeval.solver.sums import Hessian, LossAndGradient, Together
 
 METHOD = "preconditioned L-BFGS"
 # Passes after which a search that has not ended gets the Hessian of where it stands, and how often it does.
@@ -19,13 +20,6 @@ PATIENCE, ROUNDS = 14, 4
 LATE = {Reason.STEP_LIMIT, Reason.STALLED}
 
 HessianAt = Callable[[FloatArray], FloatArray]
-
-
-def penalised(H: FloatArray, l2: float) -> FloatArray:
-    """Return a Hessian (d+1, d+1) with a penalty on all but the intercept."""
-    H = H.copy()
-    H[np.diag_indices(len(H) - 1)] += l2
-    return H
 
 
 def hessian_of(source: Source) -> HessianAt:
@@ -54,7 +48,7 @@ def begun(
     gradients = LossAndGradient(np.stack(near), tuple(problem.left_out for problem in problems), single)
     middle = Hessian(near[len(near) // 2], single=True)
     losses, g, _, H = source.total(Together((gradients, middle)))
-    factors = {l2: Factor.of(penalised(H, l2)) for l2 in {problem.l2 for problem in problems}}
+    factors = {l2: Factor.of(H, l2=l2) for l2 in {problem.l2 for problem in problems}}
     ways = []
     for problem, w, loss, gradient in zip(problems, near, losses.tolist(), g, strict=True):
         factor = factors[problem.l2]
@@ -93,10 +87,10 @@ def descend(
             return
         for l2 in sorted({way.problem.l2 for way in late}):
             alike = [way for way in late if way.problem.l2 == l2]
-            factor = Factor.of(penalised(hessian(alike[len(alike) // 2].w), l2))
+            factor = Factor.of(hessian(alike[len(alike) // 2].w), l2=l2)
             if factor is not None:
                 for way in alike:
-                    way.resume(way.problem, solving(source.columns, way.problem, factor))
+                    way.resume(solving(source.columns, way.problem, factor))
         run(source, ways, most_passes=patience, single=single)
 
 

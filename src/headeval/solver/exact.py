@@ -8,8 +8,9 @@ import numpy as np
 
 from headeval.core.checks import FloatArray
 from headeval.core.newton import MOST_HALVINGS, SETTLED, STEP_TOLERANCE, LogisticFit, Reason, judged, newton_step
-from headeval.solver.lbfgs import Problem
-from headeval.solver.sums import Hessian, LossAndGradient, RowsMoved, Source
+from headeval.solver.problems import Problem
+from headeval.solver.source import Source
+from headeval.solver.sums import Hessian, LossAndGradient, RowsMoved
 
 MOST_STEPS = 100
 # Near the optimum errors square with every step: after one of this size w is as good as the contract's last one.

@@ -18,7 +18,9 @@ import numpy as np
 
 from headeval.core.checks import FloatArray
 from headeval.core.newton import Reason
-from headeval.solver.sums import LossAndGradient, Source
+from headeval.solver.problems import Problem
+from headeval.solver.source import Source
+from headeval.solver.sums import LossAndGradient
 
 MEMORY = 16
 SUFFICIENT = 1e-4  # of the slope must be gained by a step
@@ -26,26 +28,6 @@ LOSS_ROUNDING = 1e-12  # of the loss: differences below it are no evidence again
 MOST_CUTS = 30
 
 Solve = Callable[[FloatArray], FloatArray]
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One loss to be minimised over a source's rows.
-
-    Attributes
-    ----------
-    l2 : penalty on all weights but the intercept.
-    left_out : the fold whose rows do not count, or None.
-    tolerance : of ‖g‖∞.
-    close_enough : of gᵀ B⁻¹ g, about twice the loss still to be gained; 0 goes by the gradient alone.
-    loss_rounding : of the sum of the losses, beside that of its relative size.
-    """
-
-    l2: float
-    left_out: int | None
-    tolerance: float
-    close_enough: float = 0.0
-    loss_rounding: float = 0.0
 
 
 @dataclass(slots=True)
@@ -98,9 +80,9 @@ class Search:
         self.w, self.loss, self.g = w, loss, g
         self._go_on()
 
-    def resume(self, problem: Problem, solve: Solve) -> None:
-        """Go on from where it ended, with another goal and preconditioner."""
-        self.problem, self.solve, self.reason = problem, solve, None
+    def resume(self, solve: Solve) -> None:
+        """Go on from where it ended, with another preconditioner."""
+        self.solve, self.reason = solve, None
         self._pairs.clear()
         self._go_on()
 

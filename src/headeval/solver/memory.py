@@ -1,6 +1,6 @@
 """Rows that are in memory, summed by several threads."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headeval.core.checks import FloatArray, IntArray
-from headeval.core.vectors import unit_vectors
-from headeval.solver.rows import RowColumns, Rows, tile_rows
-from headeval.solver.sums import Sum, added
-from headeval.workers import in_order, thread_count
+from headeval.core.threads import in_order, thread_count
+from headeval.solver.rows import RowColumns, Rows, scratch, tile_rows
+from headeval.solver.source import Sum, threads_for
+from headeval.solver.sums import added
+
+Track = Callable[[str], Callable[[Iterable[Rows], int], Iterable[Rows]]]
 
 _SMALL = 2**18  # numbers of embeddings for which threads are not worth starting
 _CACHED = 2**21  # for which a float64 copy, made once, saves a conversion in every pass
@@ -24,33 +26,45 @@ class ArraySource:
     ----------
     rows : all rows; their embeddings are not copied.
     threads : None for as many as this process may use. Their number changes no bit of any result.
+    track : wraps the pieces of a pass, which has a name, to show progress; it takes them and the number of all rows.
     """
 
     costly = False
 
-    def __init__(self, rows: Rows, *, threads: int | None = None) -> None:
+    def __init__(self, rows: Rows, *, threads: int | None = None, track: Track | None = None) -> None:
         self.rows = rows
         self.d = rows.d
         self.columns = rows.columns
         self.passes = 0
         self.most_sampled = rows.n
+        self._track = track
         self._threads = 1 if rows.n * rows.d <= _SMALL else thread_count() if threads is None else threads
 
     @classmethod
-    def of(cls, embeddings: NDArray[Any], columns: RowColumns, *, threads: int | None = None) -> Self:
+    def of(
+        cls,
+        embeddings: NDArray[Any],
+        columns: RowColumns,
+        *,
+        threads: int | None = None,
+        track: Track | None = None,
+    ) -> Self:
         """Return the source for embeddings (n, d) of any length, float32 or float64."""
         wanted = thread_count() if threads is None else threads
         if embeddings.size <= _CACHED:
             embeddings = embeddings.astype(np.float64)
-        return cls(Rows.prepared(embeddings, columns, threads=wanted), threads=wanted)
+        return cls(Rows.prepared(embeddings, columns, threads=wanted), threads=wanted, track=track)
 
     def total(self, what: Sum) -> tuple[NDArray[Any], ...]:
         """Return the sums over all rows."""
         self.passes += 1
         total: Any = None
         size = what.rows_at_once(self.d)
-        threads = 1 if self.rows.n <= size else self._threads
-        for part in in_order(what.of, self._pieces(size), threads=threads):
+        threads = 1 if self.rows.n <= size else threads_for(what, self.d, self._threads)
+        pieces: Iterable[Rows] = self._pieces(size)
+        if self._track is not None:
+            pieces = self._track(f"pass {self.passes}: {what.name}")(pieces, self.rows.n)
+        for part in in_order(what.of, pieces, threads=threads):
             total = added(total, part)
         return tuple(total)
 
@@ -80,11 +94,13 @@ def row_logits(rows: Rows, w: FloatArray) -> FloatArray:
     ----------
     w : (k, d+1); of several the one with the number of the row's fold.
     """
-    z = np.empty(rows.n)
+    z = np.full(rows.n, np.nan)
     for fold in range(w.shape[0]):
         inside: Any = slice(None) if w.shape[0] == 1 or rows.columns.folds is None else rows.columns.folds == fold
         part = rows.part(inside)
         # A matrix product would be quicker, but the last bits of its rows depend on the rows around them.
         with np.errstate(under="ignore"):
-            z[inside] = np.multiply(unit_vectors(part.embeddings), w[fold, :-1]).sum(axis=1) + w[fold, -1]
+            terms = scratch(part.embeddings) * part.inverse_norms[:, None]
+            terms *= w[fold, :-1]
+            z[inside] = terms.sum(axis=1) + w[fold, -1]
     return z

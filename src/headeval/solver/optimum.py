@@ -17,21 +17,20 @@ import numpy as np
 from headeval.core.checks import FloatArray
 from headeval.core.newton import LogisticFit, LogisticProblem, newton
 from headeval.core.vectors import unit_vectors
-from headeval.solver.descent import HessianAt, begun, descend, ended, hessian_of, penalised, search
-from headeval.solver.exact import newton_on
-from headeval.solver.lbfgs import Problem
+from headeval.solver.descent import PATIENCE, HessianAt, begun, descend, ended, hessian_of, search
+from headeval.solver.exact import MOST_STEPS, newton_on
 from headeval.solver.preconditioner import Factor
-from headeval.solver.problems import null_weights, problem_of
+from headeval.solver.problems import null_weights, problem_of, problem_of_a_sample, total_weight
 from headeval.solver.sample import Sampled, sample_of
-from headeval.solver.sums import LossAndGradient, Source
+from headeval.solver.source import Source
+from headeval.solver.sums import LossAndGradient
 
 FEW_DIMENSIONS = 24  # for which a whole Hessian costs no more than a gradient
 FEW_PRODUCTS = 15_000_000  # of a Hessian and its factors, which take about as long as what a sample costs beforehand
+# Passes over rows that are far away after which a Hessian of all of them, one pass more, spares others.
+FAR_PATIENCE = 6
 # Below this penalty a row, float32 cannot tell the smallest curvature from rounding.
 LEAST_PENALTY = 1e-9
-MOST_STEPS = 100
-# Of the sample's loss, for each dimension, may be left to gain: it is off by more than that anyway.
-_SAMPLE_ENOUGH = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +42,13 @@ class Start:
     w : (d+1,) weights.
     factor : about the Hessian there, in factors; None where only Newton's own will do.
     hessian : forms it elsewhere, about as well.
+    patience : passes after which that is worth while.
     """
 
     w: FloatArray
     factor: Factor | None = None
     hessian: HessianAt | None = None
+    patience: int = PATIENCE
 
 
 def optima(
@@ -86,7 +87,7 @@ def optima(
         ways = begun(source, problems, near)
     else:
         ways = [search(source.columns, problem, start.factor, w) for problem, w in zip(problems, near, strict=True)]
-    descend(source, ways, start.hessian or hessian_of(source))
+    descend(source, ways, start.hessian or hessian_of(source), patience=start.patience)
     return [ended(source, way) for way in ways]
 
 
@@ -97,16 +98,16 @@ def starting_point(source: Source, *, l2: float) -> Start:
         return Start(null)
     if source.costly:
         return _from_far(source, l2)
-    if source.d <= FEW_DIMENSIONS or l2 < LEAST_PENALTY * source.columns.n:
+    if source.d <= FEW_DIMENSIONS or l2 < LEAST_PENALTY * total_weight(source.columns, None):
         return Start(null)
     sampled = Sampled.of(source)
-    factor = Factor.of(penalised(sampled.hessian(null), l2))
-    if factor is None:
+    factors = sampled.factors([l2], null)
+    if not factors:
         return Start(null)
-    w = sampled.minimised([l2], factor=factor)[0]
-    if sampled.again:
-        factor = Factor.of(penalised(sampled.hessian(w), l2)) or factor
-    return Start(w, factor, sampled.hessian)
+    w = sampled.minimised(factors, null)[l2]
+    if sampled.plan.again:
+        factors |= sampled.factors([l2], w)
+    return Start(w, factors[l2], sampled.hessian, sampled.plan.patience)
 
 
 def is_small(source: Source) -> bool:
@@ -128,15 +129,15 @@ def _from_far(source: Source, l2: float) -> Start:
     near = starting_point(some, l2=l2)
     if near.factor is None:
         return _newton_on_sample(some, l2, near)
-    way = search(some.columns, Problem(l2, None, 0.0, _SAMPLE_ENOUGH * source.d), near.factor, near.w)
+    way = search(some.columns, problem_of_a_sample(some.columns, l2, source.d), near.factor, near.w)
     descend(some, [way], near.hessian or hessian_of(some))
-    return Start(way.w, near.factor)
+    return Start(way.w, near.factor, patience=FAR_PATIENCE)
 
 
 def _newton_on_sample(some: Source, l2: float, near: Start) -> Start:
     """Spare Newton's method its many passes over all rows where the sample shows that their loss has a minimum."""
     fit = newton_on(some, problem_of(some.columns, l2, None), near.w)
     _, _, wrong = some.total(LossAndGradient(fit.w[None], (None,)))
-    if not fit.converged or (l2 < LEAST_PENALTY * some.columns.n and not wrong[0]):
+    if not fit.converged or (l2 < LEAST_PENALTY * total_weight(some.columns, None) and not wrong[0]):
         return near
-    return Start(fit.w, Factor.of(penalised(hessian_of(some)(fit.w), l2)))
+    return Start(fit.w, Factor.of(hessian_of(some)(fit.w), l2=l2))

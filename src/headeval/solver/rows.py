@@ -1,21 +1,24 @@
 """A block of rows as the sums over blocks see it, and the columns that all rows have."""
 
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headeval.core.checks import FloatArray, IntArray
-from headeval.core.vectors import row_norms, unit_vectors
-from headeval.workers import in_order
+from headeval.core.threads import in_order
+from headeval.core.vectors import unit_vectors
 
 # A tile of embeddings in float64: few enough bytes to stay in the cache while it is used several times, and enough that
 # the interpreter's own time for a tile does not show.
 TILE_BYTES = 2**21
 FEWEST_TILE_ROWS = 16
 SHORTEST = 2.0**-40
+
+_local = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class RowColumns:
     labels: NDArray[np.uint8]
     weights: FloatArray | None = None
     folds: NDArray[np.int16] | None = None
+    _kept: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def n(self) -> int:
@@ -44,6 +48,19 @@ class RowColumns:
         return type(self)(
             self.labels[rows], None if weights is None else weights[rows], None if folds is None else folds[rows]
         )
+
+    def class_weights(self, left_out: int | None) -> tuple[float, float]:
+        """Return how much the rows of either class count together, (negatives, positives), without those of a fold."""
+        folds = None if left_out is None else self.folds
+        key = "all" if folds is None else "folds"
+        if key not in self._kept:
+            places = (0 if folds is None else 2 * folds.astype(np.int64)) + (self.labels > 0)
+            sums = np.bincount(places, weights=self.weights, minlength=2).astype(np.float64)
+            self._kept[key] = np.append(sums, np.zeros(sums.size % 2)).reshape(-1, 2)
+        table = self._kept[key]
+        inside = (np.arange(len(table)) != left_out) | (folds is None)
+        negatives, positives = table[inside].sum(axis=0).tolist()
+        return negatives, positives
 
     def counted(self, left_out: int | None) -> FloatArray:
         """Return how much each row counts, (n,), where the rows of one fold count nothing."""
@@ -94,7 +111,8 @@ class Rows:
     def prepared(cls, embeddings: NDArray[Any], columns: RowColumns, *, threads: int = 1) -> Self:
         """Return rows whose products stay in the range of float64; extreme ones are brought to unit length at once."""
         parts = (embeddings[tile] for tile in tiles(len(embeddings), embeddings.shape[1]))
-        norms = np.concatenate([np.empty(0), *in_order(row_norms, parts, threads=threads)])
+        with np.errstate(under="ignore", over="ignore"):
+            norms = np.sqrt(np.concatenate([np.empty(0), *in_order(squared_norms, parts, threads=threads)]))
         # Squares of float32 numbers never leave the range of float64.
         if embeddings.dtype != np.float32:
             extreme = ~((norms > 1e-140) & (norms < 1e140))
@@ -123,3 +141,24 @@ def tiles(n: int, d: int) -> Iterator[slice]:
     """Yield the tiles of n rows, whose bounds depend on d alone."""
     size = tile_rows(d)
     return (slice(first, min(first + size, n)) for first in range(0, n, size))
+
+
+def scratch(embeddings: NDArray[Any], *, single: bool = False) -> NDArray[Any]:
+    """Return the embeddings of a tile in float64 or float32, in memory of this thread that the next tile uses again."""
+    dtype = np.float32 if single else np.float64
+    if embeddings.dtype == dtype:
+        return embeddings
+    memory = getattr(_local, dtype.__name__, None)
+    if memory is None or memory.size < embeddings.size:
+        memory = np.empty(embeddings.size, dtype=dtype)
+        setattr(_local, dtype.__name__, memory)
+    E: NDArray[Any] = memory[: embeddings.size].reshape(embeddings.shape)
+    np.copyto(E, embeddings, casting="same_kind")
+    return E
+
+
+def squared_norms(embeddings: NDArray[Any]) -> FloatArray:
+    """Return the squared Euclidean norm of each row of a tile, in float64, each summed by itself."""
+    E = scratch(embeddings)
+    norms: FloatArray = np.einsum("ij,ij->i", E, E)
+    return norms

@@ -1,22 +1,22 @@
 """A sample of the rows, in memory, that stands for all of them: where a fit begins."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 import numpy as np
 
 from headeval.core.checks import FloatArray, IntArray
-from headeval.solver.descent import descend, hessian_of, penalised
-from headeval.solver.lbfgs import Problem, Search
+from headeval.core.threads import in_order, thread_count
+from headeval.solver.descent import descend, hessian_of
+from headeval.solver.lbfgs import Search
 from headeval.solver.memory import ArraySource
-from headeval.solver.plan import plan
+from headeval.solver.plan import Plan, plan
 from headeval.solver.preconditioner import Factor
-from headeval.solver.problems import null_weights
+from headeval.solver.problems import problem_of_a_sample
 from headeval.solver.rows import RowColumns
-from headeval.solver.sums import Source
+from headeval.solver.source import Source
 
-_ENOUGH = 0.1  # of a unit of loss a dimension: the sample is off by more than that anyway
 _ROUNDS = 2
 
 
@@ -27,32 +27,31 @@ class Sampled:
     Attributes
     ----------
     rows : the sample; the source itself where that is small.
-    again : whether it pays to form the Hessian once more where the sample's fit ends.
+    plan : how much work it is worth.
     """
 
     rows: Source
-    again: bool
+    plan: Plan
 
     @classmethod
     def of(cls, source: Source) -> Self:
         """Return the sample that the plan for a source's shape wants."""
         planned = plan(source.columns.n, source.d)
         small = planned.rows >= source.columns.n
-        return cls(source if small else sample_of(source, planned.rows), planned.again)
+        return cls(source if small else sample_of(source, planned.rows), planned)
 
-    def minimised(
-        self, penalties: Sequence[float], *, factor: Factor | None = None, around: FloatArray | None = None
-    ) -> list[FloatArray]:
-        """Return about where the loss of the sample is least with each penalty, (d+1,) each."""
-        null = null_weights(self.rows.columns, self.rows.d) if around is None else around
-        H = None if factor else self.hessian(null)
-        ways = {}
-        for l2 in penalties:
-            own = factor if H is None else Factor.of(penalised(H, l2))
-            if own is not None:
-                ways[l2] = Search(Problem(l2, None, 0.0, _ENOUGH * self.rows.d), own.solve, null)
+    def factors(self, penalties: Sequence[float], w: FloatArray) -> dict[float, Factor]:
+        """Return the factors of the Hessian at w with each penalty, without those that are singular in float32."""
+        H = self.hessian(w)
+        found = in_order(lambda l2: Factor.of(H, l2=l2), penalties, threads=thread_count())
+        return {l2: factor for l2, factor in zip(penalties, found, strict=True) if factor is not None}
+
+    def minimised(self, factors: Mapping[float, Factor], w: FloatArray) -> dict[float, FloatArray]:
+        """Return about where the loss of the sample is least with each penalty, (d+1,), beginning at w."""
+        columns, d = self.rows.columns, self.rows.d
+        ways = {l2: Search(problem_of_a_sample(columns, l2, d), factor.solve, w) for l2, factor in factors.items()}
         descend(self.rows, list(ways.values()), self.hessian, rounds=_ROUNDS, single=True)
-        return [ways[l2].w if l2 in ways else null for l2 in penalties]
+        return {l2: way.w for l2, way in ways.items()}
 
     def hessian(self, w: FloatArray) -> FloatArray:
         """Return the sample's Hessian (d+1, d+1) at w, without a penalty, from float32 products."""
@@ -72,11 +71,13 @@ def sample_rows(columns: RowColumns, most: int) -> tuple[IntArray, FloatArray]:
     Each class gives in proportion to its rows, but at least a quarter of the sample as far as it has so many: of rare
     positives hardly any would be drawn otherwise. The draw is the same every time.
     """
-    n, positions, counts = columns.n, [], []
-    rng = np.random.default_rng(n)
-    for value in (0, 1):
-        rows = np.flatnonzero((columns.labels > 0) == bool(value))
-        size = min(rows.size, max(round(most * rows.size / n), most // 4))
+    positions, counts = [], []
+    rng = np.random.default_rng(columns.n)
+    classes = [np.flatnonzero(columns.labels == 0), np.flatnonzero(columns.labels)]
+    rarer = min(rows.size for rows in classes)
+    fewest = min(rarer, max(round(most * rarer / columns.n), most // 4))
+    for rows in classes:
+        size = fewest if rows.size == rarer else min(rows.size, most - fewest)
         positions.append(np.sort(rng.choice(rows, size=size, replace=False, shuffle=False)))
         counts.append(np.full(size, rows.size / max(size, 1)))
     both = np.concatenate(positions)

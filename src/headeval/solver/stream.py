@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headeval.core.checks import FloatArray, IntArray
+from headeval.core.threads import in_order, thread_count
 from headeval.solver.memory import row_logits
 from headeval.solver.rows import RowColumns, Rows, tile_rows
-from headeval.solver.sums import Sum, added
-from headeval.workers import in_order, thread_count
+from headeval.solver.source import Sum, threads_for
+from headeval.solver.sums import added
 
 # Starts a pass, which has a name, and yields the embeddings of all rows in their order, in matrices of any height.
 Matrices = Callable[[str], Iterable[NDArray[Any]]]
@@ -58,7 +59,8 @@ class StreamSource:
         """Return the sums over all rows."""
         total: Any = None
         pieces = self._pieces(what.name, what.rows_at_once(self.d))
-        for part in in_order(lambda piece: what.of(self._prepared(*piece)), pieces, threads=self._threads):
+        threads = threads_for(what, self.d, self._threads)
+        for part in in_order(lambda piece: what.of(self._prepared(*piece)), pieces, threads=threads):
             total = added(total, part)
         return tuple(total)
 

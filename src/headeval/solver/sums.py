@@ -9,16 +9,16 @@ With u = e/‖e‖, z = w·u + c and p = sigmoid(z), for weights (w, c) with the
 The penalty is no sum over rows; the solver adds it.
 """
 
-import threading
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headeval.core.checks import FloatArray, IntArray
+from headeval.core.checks import FloatArray
 from headeval.core.stable import sigmoid
-from headeval.solver.rows import RowColumns, Rows, tile_rows
+from headeval.solver.rows import RowColumns, Rows, scratch, tile_rows
+from headeval.solver.source import Sum
 
 # Tiles are added up in groups of this many, and the groups in their order: whatever the number of threads and
 # wherever the blocks of rows begin and end, the same numbers are added in the same order.
@@ -26,58 +26,6 @@ GROUP_TILES = 4
 # With more weight vectors than this one matrix product a tile is quicker; with fewer, a product for each gives each
 # the same bits, whichever others it comes with.
 MOST_VECTORS = 2
-
-_local = threading.local()
-
-
-class Sum(Protocol):
-    """Something that adds up over blocks of rows; picklable, so that it can be sent to where the rows are."""
-
-    @property
-    def name(self) -> str:
-        """What is summed, in a few words."""
-
-    def rows_at_once(self, d: int) -> int:
-        """Return how many rows, a whole number of tiles, are summed before their sum is added to that of the others."""
-
-    def of(self, rows: Rows) -> tuple[NDArray[Any], ...]:
-        """Return the sums over these rows, at most so many."""
-
-
-class Source(Protocol):
-    """Rows, wherever they live; a pass looks at each of them once.
-
-    Attributes
-    ----------
-    d : how many numbers make an embedding.
-    columns : of all rows.
-    passes : how often all rows have been looked at.
-    costly : whether a pass is worth far more than arithmetic, as where rows come from a disk or a network.
-    most_sampled : how many rows of a costly source may be drawn into memory.
-    """
-
-    d: int
-    columns: RowColumns
-    passes: int
-    costly: bool
-    most_sampled: int
-
-    def total(self, what: Sum) -> tuple[NDArray[Any], ...]:
-        """Return the sums over all rows, in one pass."""
-
-    def hold_out(self, folds: NDArray[np.int16]) -> None:
-        """Let each row belong to a fold from now on, (n,)."""
-
-    def rows_at(self, positions: IntArray) -> Rows:
-        """Return the rows at increasing positions, in memory."""
-
-    def logits(self, w: FloatArray) -> FloatArray:
-        """Return the logit of each row, (n,), whose bits depend on the row alone.
-
-        Parameters
-        ----------
-        w : (k, d+1) weights, the intercepts last: of each fold, for the rows that it holds out, or k = 1 for all rows.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +43,8 @@ class LossAndGradient:
     W: FloatArray
     left_out: tuple[int | None, ...]
     single: bool = False
+
+    large = False
 
     @property
     def name(self) -> str:
@@ -114,7 +64,7 @@ class LossAndGradient:
         return tuple(total)
 
     def _of_tile(self, tile: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
-        E = scratch(tile, single=self.single and tile.moderate)
+        E = scratch(tile.embeddings, single=self.single and tile.moderate)
         sign = np.where(tile.columns.labels > 0, -1.0, 1.0).astype(E.dtype)
         z = tile_logits(E, tile.inverse_norms, self.W)
         z *= sign  # on the scale where larger is worse: −z for positives
@@ -170,6 +120,7 @@ class Hessian:
     left_out: int | None = None
     single: bool = False
     name = "Hessian"
+    large = True
 
     def rows_at_once(self, d: int) -> int:
         """Return at least d rows, so that their product outweighs adding up (d+1)² numbers."""
@@ -185,7 +136,7 @@ class Hessian:
         """Return √(s p (1 − p)) (u, 1) of each row, whose product with itself is the Hessian."""
         B, first = np.empty((rows.n, rows.d + 1), dtype=np.float32 if self.single else np.float64), 0
         for tile in rows.tiles():
-            E = scratch(tile)
+            E = scratch(tile.embeddings)
             z = tile_logits(E, tile.inverse_norms, self.w[None])[0]
             # p(1 − p) as a product of two sigmoids: 1 − p would lose the small probabilities.
             root = np.sqrt(tile.columns.counted(self.left_out) * sigmoid(z) * sigmoid(-z))
@@ -207,6 +158,11 @@ class Together:
     def name(self) -> str:
         """Return the names."""
         return " and ".join(what.name for what in self.sums)
+
+    @property
+    def large(self) -> bool:
+        """Whether one of them is."""
+        return any(what.large for what in self.sums)
 
     def rows_at_once(self, d: int) -> int:
         """Return what the one that wants the most rows at once wants."""
@@ -232,6 +188,7 @@ class RowsMoved:
     by: float
     left_out: int | None = None
     name = "rows moved"
+    large = False
 
     def rows_at_once(self, d: int) -> int:
         """Return four tiles: sums of this kind are small."""
@@ -241,7 +198,7 @@ class RowsMoved:
         """Return the sum over these rows."""
         moved = 0.0
         for tile in rows.tiles():
-            z = np.abs(tile_logits(scratch(tile), tile.inverse_norms, self.change[None])[0])
+            z = np.abs(tile_logits(scratch(tile.embeddings), tile.inverse_norms, self.change[None])[0])
             moved += np.count_nonzero((z > self.by) & (tile.columns.counted(self.left_out) > 0))
         return (np.array([moved]),)
 
@@ -249,20 +206,6 @@ class RowsMoved:
 def _roomy(*, single: bool) -> np.errstate:
     # Weights beyond float32 make sums that are not finite: whoever takes them does without.
     return np.errstate(over="ignore" if single else None, invalid="ignore" if single else None)
-
-
-def scratch(tile: Rows, *, single: bool = False) -> NDArray[Any]:
-    """Return the embeddings of a tile in float64 or float32, in memory of this thread that the next tile uses again."""
-    dtype = np.float32 if single else np.float64
-    if tile.embeddings.dtype == dtype:
-        return tile.embeddings
-    memory = getattr(_local, dtype.__name__, None)
-    if memory is None or memory.size < tile.embeddings.size:
-        memory = np.empty(tile.embeddings.size, dtype=dtype)
-        setattr(_local, dtype.__name__, memory)
-    E: NDArray[Any] = memory[: tile.embeddings.size].reshape(tile.embeddings.shape)
-    np.copyto(E, tile.embeddings, casting="same_kind")
-    return E
 
 
 def tile_logits(E: NDArray[Any], inverse_norms: FloatArray, W: FloatArray) -> NDArray[Any]:

@@ -9,11 +9,12 @@ from headeval.core.checks import FloatArray, IntArray
 from headeval.core.newton import LogisticFit
 from headeval.solver.folds import joined_groups, stratified_folds
 from headeval.solver.optimum import Start, optima, starting_point
-from headeval.solver.path import Path, Rule, regularisation_path
-from headeval.solver.sums import Source
+from headeval.solver.penalty_path import Path, Rule, regularisation_path
+from headeval.solver.problems import weight_of_a_row
+from headeval.solver.source import Source
 
 FOLD_SEED = 0
-# Of the loss of all rows of a fold's fit together, in nats, may be left to gain: no logit moves by as much as 1e-5.
+# Of a fold's loss of all rows together, in units of a row's weight, may be left to gain: no logit moves by 1e-5.
 FOLD_CLOSE_ENOUGH = 1e-12
 
 
@@ -97,18 +98,30 @@ def train(
 def _all_and_folds(
     source: Source, l2: float, start: Start, near: list[FloatArray] | None, n_folds: int
 ) -> tuple[LogisticFit, list[LogisticFit]]:
-    folds = range(n_folds)
+    folds, enough = range(n_folds), FOLD_CLOSE_ENOUGH * weight_of_a_row(source.columns)
     if source.costly:
         both = [start.w, *(near or [start.w] * n_folds)]
         fit, *fold_fits = optima(
-            source, l2=l2, left_out=(None, *folds), start=start, near=both, close_enough=FOLD_CLOSE_ENOUGH
+            source,
+            l2=l2,
+            left_out=(None, *folds),
+            start=start,
+            near=both,
+            close_enough=enough,
         )
         _converged(fit, "")
     else:
         # By itself, so that folds change no bit of the head; and the folds' optima are near the one of all rows.
         fit = _converged(optima(source, l2=l2, start=start)[0], "")
         near = near or [fit.w] * n_folds
-        fold_fits = optima(source, l2=l2, left_out=folds, start=start, near=near, close_enough=FOLD_CLOSE_ENOUGH)
+        fold_fits = optima(
+            source,
+            l2=l2,
+            left_out=folds,
+            start=start,
+            near=near,
+            close_enough=enough,
+        )
     for number, fold_fit in enumerate(fold_fits, start=1):
         _converged(fold_fit, f"without fold {number}: ")
     return fit, fold_fits

@@ -9,21 +9,22 @@ import numpy as np
 
 from headeval.core.checks import FloatArray
 from headeval.core.newton import Reason
-from headeval.solver.descent import begun, descend, hessian_of, penalised, search
+from headeval.solver.descent import begun, descend, hessian_of, search
 from headeval.solver.exact import newton_on
-from headeval.solver.lbfgs import Problem, Search
+from headeval.solver.lbfgs import Search
 from headeval.solver.optimum import Start
-from headeval.solver.preconditioner import Factor
-from headeval.solver.problems import problem_of
-from headeval.solver.rows import Rows, tile_rows
+from headeval.solver.problems import Problem, null_weights, problem_of, total_weight
+from headeval.solver.rows import Rows, scratch, tile_rows
 from headeval.solver.sample import Sampled, sample_of
-from headeval.solver.sums import GROUP_TILES, Source, scratch, tile_logits
+from headeval.solver.source import Source
+from headeval.solver.sums import GROUP_TILES, tile_logits
 
 AUTO = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 Rule = Literal["best", "one-se"]
-# Nats a row that may be left to gain: the mean loss is far less certain than that.
-_CLOSE_ENOUGH = 1e-5
-_ROUNDS = 1
+# Nats a row of the training loss that may be left to gain. The held-out loss moves by up to a hundred times as much:
+# listed penalties are told apart to five digits, and of a grid the curve is enough.
+_CLOSE_ENOUGH, _CLOSE_ON_A_GRID = 1e-9, 3e-6
+_ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,15 @@ class Path:
     points : from the smallest penalty to the largest.
     rule : "best" took the least log loss, "one-se" the largest penalty whose loss is within one standard error of it.
     chosen : the penalty taken.
+    left_out : those of a grid that would have taken too many passes.
+    rough : whether the losses are of fits that end early, as those of a grid are.
     """
 
     points: tuple[PathPoint, ...]
     rule: Rule
     chosen: float
+    left_out: tuple[float, ...] = ()
+    rough: bool = False
 
     @property
     def at_edge(self) -> bool:
@@ -74,6 +79,7 @@ class HeldOutLoss:
     W: FloatArray
     folds: tuple[int, ...]
     name = "held-out losses"
+    large = False
 
     def rows_at_once(self, d: int) -> int:
         """Return four tiles: sums of this kind are small."""
@@ -83,7 +89,7 @@ class HeldOutLoss:
         """Return the sums over these rows."""
         losses, counted = np.zeros(len(self.W)), np.zeros(len(self.W))
         for tile in rows.tiles():
-            z = tile_logits(scratch(tile), tile.inverse_norms, self.W)
+            z = tile_logits(scratch(tile.embeddings), tile.inverse_norms, self.W)
             z *= np.where(tile.columns.labels > 0, -1.0, 1.0)
             s = tile.columns.held_out(self.folds)
             with np.errstate(under="ignore"):
@@ -127,7 +133,8 @@ def regularisation_path(
     sums = source.total(HeldOutLoss(W, tuple(range(n_folds)) * len(grid)))
     losses, counted = (part.reshape(len(grid), n_folds) for part in sums)
     inside = counted[0] > 0  # where weights are 0, a fold may hold nothing out
-    errors = (losses[:, inside] / counted[:, inside]).std(axis=1, ddof=1) / np.sqrt(np.count_nonzero(inside))
+    shares = losses[:, inside] / counted[:, inside]
+    errors = shares.std(axis=1, ddof=1 if inside.sum() > 1 else 0) / np.sqrt(inside.sum())
     points = tuple(
         PathPoint(l2, float(total / count), float(error))
         for l2, total, count, error in zip(grid, losses.sum(axis=1), counted.sum(axis=1), errors, strict=True)
@@ -135,7 +142,9 @@ def regularisation_path(
     chosen = _chosen(points, rule)
     # The mean of the folds' optima is that of all rows but for terms of second order.
     middle = np.mean(fold_fits[chosen], axis=0)
-    return Tried(Path(points, rule, chosen), replace(fits[chosen], w=middle), fold_fits[chosen])
+    left_out = tuple(sorted(set(penalties) - set(grid)))
+    path = Path(points, rule, chosen, left_out, rough=not all_of_them)
+    return Tried(path, replace(fits[chosen], w=middle), fold_fits[chosen])
 
 
 def _chosen(points: Sequence[PathPoint], rule: Rule) -> float:
@@ -147,21 +156,23 @@ def _chosen(points: Sequence[PathPoint], rule: Rule) -> float:
 
 def _all_rows(source: Source, grid: Sequence[float], all_of_them: bool) -> dict[float, Start]:
     """Return for each penalty about the optimum of all rows, with its factor."""
-    sampled = Sampled.of(source)
+    sampled, null = Sampled.of(source), null_weights(source.columns, source.d)
     # Each starts where the loss of a sample ends with it; all share one Hessian, to which they are added.
-    middle = sampled.minimised([grid[len(grid) // 2]])[0]
-    H = sampled.hessian(middle)
+    middle = grid[len(grid) // 2]
+    around = sampled.minimised(sampled.factors([middle], null), null).get(middle, null)
+    factors = sampled.factors(grid, around)
+    near = sampled.minimised(factors, around)
     found, ways = {}, {}
-    for l2, w in zip(grid, sampled.minimised(grid, around=middle), strict=True):
-        factor, problem = Factor.of(penalised(H, l2)), _near(source, l2, None)
-        if factor is None:
-            found[l2] = Start(newton_on(source, problem, w).w)
+    for l2 in grid:
+        problem = _near(source, l2, None, all_of_them)
+        if l2 in factors:
+            ways[l2] = (factors[l2], search(source.columns, problem, factors[l2], near[l2]))
         else:
-            ways[l2] = (factor, search(source.columns, problem, factor, w))
-    descend(source, [way for _, way in ways.values()], sampled.hessian, rounds=_ROUNDS, single=True)
+            found[l2] = Start(newton_on(source, problem, null).w)
+    descend(source, [way for _, way in ways.values()], sampled.hessian, rounds=_ROUNDS, single=not all_of_them)
     for l2, (factor, way) in ways.items():
         if way.reason is Reason.CONVERGED:
-            found[l2] = Start(way.w, factor, sampled.hessian)
+            found[l2] = Start(way.w, factor, sampled.hessian, sampled.plan.patience)
         elif all_of_them:
             found[l2] = Start(newton_on(source, way.problem, way.w).w, factor, sampled.hessian)
     return dict(sorted(found.items()))
@@ -181,7 +192,7 @@ def _folds(
     ways: dict[float, list[Search]] = {}
     waiting: dict[float, tuple[list[Problem], list[FloatArray]]] = {}
     for l2, start in fits.items():
-        problems = [_near(source, l2, fold) for fold in range(n_folds)]
+        problems = [_near(source, l2, fold, all_of_them) for fold in range(n_folds)]
         if source.costly:
             waiting[l2] = (problems, [start.w] * n_folds)
         elif start.factor is None:
@@ -190,12 +201,12 @@ def _folds(
             ways[l2] = [search(source.columns, problem, start.factor, start.w) for problem in problems]
     if waiting:
         problems, near = (list(chain.from_iterable(column)) for column in zip(*waiting.values(), strict=True))
-        started = iter(begun(source, problems, near, single=True))
+        started = iter(begun(source, problems, near, single=not all_of_them))
         ways = {l2: list(islice(started, n_folds)) for l2 in waiting}
     hessian = next((start.hessian for start in fits.values() if start.hessian), hessian_of(source))
-    # Where passes are dear, a Hessian for each penalty is too.
-    rounds = 0 if source.costly else _ROUNDS
-    descend(source, [way for some in ways.values() for way in some], hessian, rounds=rounds, single=True)
+    # Where passes are dear, a Hessian for each penalty is too; and what has not arrived may be left out of a grid.
+    rounds = 0 if source.costly or not all_of_them else _ROUNDS
+    descend(source, [way for some in ways.values() for way in some], hessian, rounds=rounds, single=not all_of_them)
     for l2, some in ways.items():
         late = [way.reason is not Reason.CONVERGED for way in some]
         if all_of_them or not any(late):
@@ -206,5 +217,6 @@ def _folds(
     return found
 
 
-def _near(source: Source, l2: float, left_out: int | None) -> Problem:
-    return problem_of(source.columns, l2, left_out, _CLOSE_ENOUGH * source.columns.n)
+def _near(source: Source, l2: float, left_out: int | None, all_of_them: bool) -> Problem:
+    enough = _CLOSE_ENOUGH if all_of_them else _CLOSE_ON_A_GRID
+    return problem_of(source.columns, l2, left_out, enough * total_weight(source.columns, None))

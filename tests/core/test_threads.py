@@ -1,0 +1,100 @@
+"""Threads: as many as wanted, results in order, few pieces waiting, and no error lost."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from headeval.core.threads import in_order, thread_count
+
+
+def allowed() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count"),
+    [("1", 1), ("1,2", 1), ("4,2", 4), (" 2 ", 2), ("10000", 10_000), ("", 0), ("0", 0), ("-1", 0), ("x", 0)],
+)
+def test_omp_num_threads_is_respected_within_what_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, wanted: str, count: int
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", wanted)
+    assert thread_count() == min(allowed(), count or allowed())
+
+
+def test_all_processors_are_used_where_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert thread_count() == allowed()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("n", [0, 1, 4, 200])
+def test_results_come_in_the_order_of_the_pieces(threads: int, n: int) -> None:
+    first = threading.Event()
+
+    def work(i: int) -> int:
+        if threads > 1 and n > 1:  # the first piece ends last
+            first.wait(5) if i == 0 else first.set()
+        return i * i
+
+    assert list(in_order(work, range(n), threads=threads)) == [i * i for i in range(n)]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_few_pieces_are_taken_ahead(threads: int) -> None:
+    taken = 0
+
+    def pieces() -> Iterator[int]:
+        nonlocal taken
+        for i in range(1000):
+            taken += 1
+            yield i
+
+    results = in_order(lambda i: i, pieces(), threads=threads)
+    for done in range(1, 20):
+        next(results)
+        assert taken - done <= 2 * threads + 1
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_error_reaches_the_caller_and_leaves_the_threads_usable(threads: int) -> None:
+    def work(i: int) -> int:
+        if i == 7:
+            raise ValueError("seven")
+        return i
+
+    with pytest.raises(ValueError, match="seven"):
+        list(in_order(work, range(100), threads=threads))
+    assert list(in_order(abs, [-1, -2], threads=threads)) == [1, 2]
+
+
+def test_an_error_of_the_pieces_reaches_the_caller() -> None:
+    def pieces() -> Iterator[int]:
+        yield 1
+        raise OSError("torn")
+
+    with pytest.raises(OSError, match="torn"):
+        list(in_order(abs, pieces(), threads=2))
+
+
+def test_threads_are_kept_between_calls() -> None:
+    names = [set(in_order(lambda _: threading.current_thread().name, range(40), threads=2)) for _ in range(3)]
+    assert set.union(*names) <= {"headeval_0", "headeval_1"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_starts_threads_of_its_own() -> None:
+    program = """
+import os, sys
+from headeval.core.threads import in_order
+assert list(in_order(abs, range(9), threads=2)) == list(range(9))
+child = os.fork()
+if child == 0:
+    os._exit(0 if list(in_order(abs, range(9), threads=2)) == list(range(9)) else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", program], timeout=30, check=False).returncode == 0
