@@ -142,7 +142,7 @@ def test_without_a_scheduler_a_local_cluster_is_started_that_says_nothing_and_le
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seconds", [1.0, 1.8, 2.6, 4.0])
+@pytest.mark.parametrize("seconds", [1.0, 1.8, 2.6])
 def test_an_interrupt_ends_a_local_cluster_whenever_it_comes(
     make_tables: Callable[..., list[str]], tmp_path: Path, seconds: float
 ) -> None:

@@ -1,9 +1,15 @@
 """Connecting to a cluster, or starting one: quickly, quietly, and with a clear word where it cannot be used."""
 
+import io
+import logging
 import platform
+import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -65,3 +71,71 @@ def test_workers_with_other_versions_are_refused(
     monkeypatch.setattr(session, "_PYTHON", here)
     with pytest.raises(UsageError, match=r"has Python 3\.\d+ .*here it is 3\.99"), cluster_session(started.address):
         pass
+
+
+class Opened:
+    """Takes the place of a cluster that is started; notes whether its folder was there when it was closed."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+        self.closed_in_its_folder: bool | None = None
+
+    def close(self, timeout: float) -> None:
+        self.closed_in_its_folder = self.folder.is_dir()
+
+
+def test_an_interrupt_while_a_cluster_starts_closes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it has started, and before its folder is removed."""
+    opened: list[Opened] = []
+
+    def starting(*, local_directory: str, **_: Any) -> Opened:
+        signal.raise_signal(signal.SIGINT)
+        opened.append(Opened(local_directory))
+        return opened[0]
+
+    monkeypatch.setattr(session, "_distributed", lambda: SimpleNamespace(LocalCluster=starting))
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), cluster_session():
+        pass
+    assert opened[0].closed_in_its_folder
+    assert not opened[0].folder.exists()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_does_not_hide_why_a_cluster_could_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def starting(**_: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(session, "_distributed", lambda: SimpleNamespace(LocalCluster=starting))
+    told = "no cluster could be started on this machine: no more processes"
+    with pytest.raises((UsageError, KeyboardInterrupt), match=told), cluster_session():
+        pass
+
+
+def test_logs_are_quiet_as_long_as_the_session_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that runs headeval as a library keeps its own logs."""
+    monkeypatch.delenv("HEADEVAL_DEBUG", raising=False)
+    text = io.StringIO()
+    ours = logging.StreamHandler(text)
+    ours.setLevel(logging.WARNING)
+    monkeypatch.setattr(logging.getLogger("tornado"), "handlers", [ours])
+    monkeypatch.setattr(logging.getLogger("asyncio"), "handlers", [])
+
+    @contextmanager
+    def connected(address: str) -> Iterator[None]:
+        for name in ("tornado", "asyncio"):
+            assert logging.getLogger(name).handlers  # else Python writes it on stderr
+            logging.getLogger(name).critical("within")
+        yield None
+
+    monkeypatch.setattr(session, "_connected", connected)
+    monkeypatch.setattr(session, "_wait_for_workers", lambda *_: None)
+    monkeypatch.setattr(session, "_check_versions", lambda *_: None)
+    with cluster_session("tcp://127.0.0.1:1"):
+        pass
+    assert text.getvalue() == ""
+    logging.getLogger("tornado").critical("after")
+    assert text.getvalue() == "after\n"
+    assert (logging.getLogger("tornado").handlers, ours.level) == ([ours], logging.WARNING)
+    assert logging.getLogger("asyncio").handlers == []

@@ -230,3 +230,24 @@ def test_the_path_is_written_as_plain_values() -> None:
             {"l2": 1.0, "log_loss": 0.40, "standard_error": 0.03},
         ],
     }
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e3])
+def test_the_unit_of_the_weights_changes_neither_losses_nor_choice(unit: float) -> None:
+    """Weights times c and penalties times c are the same problem, so what counts as near must follow the weights."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(1500, 30)).astype(np.float32)
+    y = (rng.random(1500) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(np.uint8)
+    grid = (0.1, 10.0, 1000.0)
+
+    def tried(c: float) -> Path:
+        source = ArraySource.of(X, RowColumns(y, np.full(1500, c)))
+        identity = np.arange(1500)
+        path = train(source, penalties=[c * l2 for l2 in grid], n_folds=5, identity=identity).path
+        assert path is not None
+        return path
+
+    plain, scaled = tried(1.0), tried(unit)
+    assert scaled.chosen == pytest.approx(unit * plain.chosen)
+    losses = [point.log_loss for point in scaled.points]
+    assert losses == pytest.approx([point.log_loss for point in plain.points], abs=1e-5)

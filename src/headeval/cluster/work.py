@@ -138,9 +138,7 @@ class Cluster:
     def _awaited(self, future: Future) -> Any:
         """Return a result, but do not wait for workers that do not come."""
         # Neither computing nor sending starts anew after each look, and a TimeoutError can only be the function's own.
-        coming = asyncio.run_coroutine_threadsafe(
-            self._client.gather(future, asynchronous=True), self._client.loop.asyncio_loop
-        )
+        coming = asyncio.run_coroutine_threadsafe(_come(future), self._client.loop.asyncio_loop)
         try:
             self._look_after(coming)
             return coming.result()
@@ -164,6 +162,10 @@ class Cluster:
             return bool(self._client.nthreads())
         except Exception:  # a scheduler that does not answer has none; the client itself gives up in time
             return False
+
+
+async def _come(future: Future) -> Any:
+    return await future
 
 
 def keys_of(name: str, number: int) -> list[Key]:

@@ -169,7 +169,13 @@ def _all_rows(source: Source, grid: Sequence[float], all_of_them: bool) -> dict[
             ways[l2] = (factors[l2], search(source.columns, problem, factors[l2], near[l2]))
         else:
             found[l2] = Start(newton_on(source, problem, null).w)
-    descend(source, [way for _, way in ways.values()], sampled.hessian, rounds=_ROUNDS, single=not all_of_them)
+    descend(
+        source,
+        [way for _, way in ways.values()],
+        sampled.hessian,
+        rounds=_ROUNDS if all_of_them else 0,
+        single=not all_of_them,
+    )
     for l2, (factor, way) in ways.items():
         if way.reason is Reason.CONVERGED:
             found[l2] = Start(way.w, factor, sampled.hessian, sampled.plan.patience)

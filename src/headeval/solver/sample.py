@@ -50,7 +50,7 @@ class Sampled:
         """Return about where the loss of the sample is least with each penalty, (d+1,), beginning at w."""
         columns, d = self.rows.columns, self.rows.d
         ways = {l2: Search(problem_of_a_sample(columns, l2, d), factor.solve, w) for l2, factor in factors.items()}
-        descend(self.rows, list(ways.values()), self.hessian, rounds=_ROUNDS, single=True)
+        descend(self.rows, list(ways.values()), self.hessian, rounds=_ROUNDS if len(ways) == 1 else 0, single=True)
         return {l2: way.w for l2, way in ways.items()}
 
     def hessian(self, w: FloatArray) -> FloatArray:
