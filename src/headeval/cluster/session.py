@@ -124,9 +124,13 @@ def _interrupts_afterwards() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     try:
         yield
+    except Exception as error:
+        if came:  # a terminal interrupts the processes that start, too: that they fail is what was asked for
+            raise KeyboardInterrupt from error
+        raise
     finally:
         signal.signal(signal.SIGINT, before)
-    if came:  # and no error, which would say more
+    if came:
         raise KeyboardInterrupt
 
 

@@ -23,7 +23,6 @@ MANY = 2**18
 """With fewer rows a second thread gains less than it costs to read about."""
 
 WANTED_THREADS = "OMP_NUM_THREADS"
-_WAITING = 1  # pieces ready for each thread: enough to keep all busy, few enough to hold little memory
 
 
 def thread_count() -> int:
@@ -34,7 +33,7 @@ def thread_count() -> int:
     return min(allowed, int(wanted)) if wanted.isdecimal() and int(wanted) > 0 else allowed
 
 
-def in_order(work: Callable[[T], R], pieces: Iterable[T], *, threads: int) -> Iterator[R]:
+def in_order(work: Callable[[T], R], pieces: Iterable[T], *, threads: int, ahead: int = 1) -> Iterator[R]:
     """Yield work(piece) of each piece in the order of the pieces.
 
     Parameters
@@ -42,6 +41,7 @@ def in_order(work: Callable[[T], R], pieces: Iterable[T], *, threads: int) -> It
     work : called in several threads at once.
     pieces : taken from this thread, a few ahead of the results.
     threads : 1 works in this thread.
+    ahead : pieces ready beside those at work: 1 keeps all threads busy, 0 holds as few results as can be.
     """
     if threads < 2:
         yield from map(work, pieces)
@@ -51,7 +51,7 @@ def in_order(work: Callable[[T], R], pieces: Iterable[T], *, threads: int) -> It
     try:
         for piece in pieces:
             waiting.append(pool.submit(work, piece))
-            if len(waiting) > _WAITING * threads:
+            if len(waiting) >= threads + ahead:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from headeval.errors import DataError
@@ -195,6 +196,7 @@ def _collected(tables: Tables, wanted: Wanted, keeping: Keeping, track: Track) -
         collector.read(track(tables.blocks(wanted.columns), tables.n_rows))
     except MemoryError as error:
         raise DataError(f"{file_names(tables)}: the rows do not fit into memory; use fewer of them") from error
+    pa.default_memory_pool().release_unused()  # what decoding took, and nothing will take again
     return collector
 
 

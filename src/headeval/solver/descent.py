@@ -17,6 +17,7 @@ from headeval.solver.sums import Hessian, LossAndGradient, Together
 METHOD = "preconditioned L-BFGS"
 # Passes after which a search that has not ended gets the Hessian of where it stands, and how often it does.
 PATIENCE, ROUNDS = 14, 4
+FEW_ROWS = 2**15  # whose products float32 adds up without a trace in a preconditioner
 LATE = {Reason.STEP_LIMIT, Reason.STALLED}
 
 HessianAt = Callable[[FloatArray], FloatArray]
@@ -24,7 +25,8 @@ HessianAt = Callable[[FloatArray], FloatArray]
 
 def hessian_of(source: Source) -> HessianAt:
     """Return what forms the Hessian of a source's rows, without a penalty, from float32 products."""
-    return lambda w: source.total(Hessian(w, single=True))[0]
+    few = source.columns.n <= FEW_ROWS
+    return lambda w: source.total(Hessian(w, single=True, few=few))[0]
 
 
 def solving(columns: RowColumns, problem: Problem, factor: Factor) -> Solve:

@@ -64,8 +64,8 @@ class ArraySource:
         pieces: Iterable[Rows] = self._pieces(size)
         if self._track is not None:
             pieces = self._track(f"pass {self.passes}: {what.name}")(pieces, self.rows.n)
-        for part in in_order(what.of, pieces, threads=threads):
-            total = added(total, part)
+        for part in in_order(what.of, pieces, threads=threads, ahead=0 if what.large else 1):
+            total = added(total, part, what.adds_in, own=True)
         return tuple(total)
 
     def hold_out(self, folds: NDArray[np.int16]) -> None:

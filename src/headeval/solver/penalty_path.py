@@ -80,6 +80,7 @@ class HeldOutLoss:
     folds: tuple[int, ...]
     name = "held-out losses"
     large = False
+    adds_in = np.float64
 
     def rows_at_once(self, d: int) -> int:
         """Return four tiles: sums of this kind are small."""

@@ -23,6 +23,10 @@ class Sum(Protocol):
     def large(self) -> bool:
         """Whether a sum takes so much memory that few of them may wait to be added up."""
 
+    @property
+    def adds_in(self) -> Any:
+        """In which precision parts are added up, float32 or float64."""
+
     def of(self, rows: Rows) -> tuple[NDArray[Any], ...]:
         """Return the sums over these rows, at most so many."""
 

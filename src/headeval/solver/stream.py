@@ -60,8 +60,10 @@ class StreamSource:
         total: Any = None
         pieces = self._pieces(what.name, what.rows_at_once(self.d))
         threads = threads_for(what, self.d, self._threads)
-        for part in in_order(lambda piece: what.of(self._prepared(*piece)), pieces, threads=threads):
-            total = added(total, part)
+        for part in in_order(
+            lambda piece: what.of(self._prepared(*piece)), pieces, threads=threads, ahead=0 if what.large else 1
+        ):
+            total = added(total, part, what.adds_in, own=True)
         return tuple(total)
 
     def hold_out(self, folds: NDArray[np.int16]) -> None:

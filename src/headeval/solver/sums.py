@@ -45,6 +45,7 @@ class LossAndGradient:
     single: bool = False
 
     large = False
+    adds_in = np.float64
 
     @property
     def name(self) -> str:
@@ -114,17 +115,24 @@ class Hessian:
     w : (d+1,) weights, the intercept last.
     left_out : the fold whose rows do not count, or None.
     single : whether products are formed in float32, which is twice as fast and enough to precondition with.
+    few : whether there are so few rows that their products can be added up in float32, too.
     """
 
     w: FloatArray
     left_out: int | None = None
     single: bool = False
+    few: bool = False
     name = "Hessian"
     large = True
 
+    @property
+    def adds_in(self) -> type[np.float32] | type[np.float64]:
+        """Return the precision in which parts are added up."""
+        return np.float32 if self.single and self.few else np.float64
+
     def rows_at_once(self, d: int) -> int:
-        """Return at least d rows, so that their product outweighs adding up (d+1)² numbers."""
-        return GROUP_TILES * tile_rows(d) * max(1, -(-d // (GROUP_TILES * tile_rows(d))))
+        """Return at least d/2 rows, so that their product outweighs adding up (d+1)² numbers."""
+        return GROUP_TILES * tile_rows(d) * max(1, -(-d // (2 * GROUP_TILES * tile_rows(d))))
 
     def of(self, rows: Rows) -> tuple[NDArray[Any]]:
         """Return the sum over these rows, in the precision of the products."""
@@ -153,6 +161,7 @@ class Together:
     """Sum: several, one after the other, in one pass."""
 
     sums: tuple[Sum, ...]
+    adds_in = np.float64
 
     @property
     def name(self) -> str:
@@ -189,6 +198,7 @@ class RowsMoved:
     left_out: int | None = None
     name = "rows moved"
     large = False
+    adds_in = np.float64
 
     def rows_at_once(self, d: int) -> int:
         """Return four tiles: sums of this kind are small."""
@@ -234,10 +244,15 @@ def products(r: NDArray[Any], E: NDArray[Any], *, out: FloatArray) -> None:
                 out[j] = r[j] @ E
 
 
-def added(total: Any, more: tuple[NDArray[Any], ...]) -> Any:
-    """Return the sum of two tuples of sums, in float64; the first is changed in place."""
+def added(total: Any, more: tuple[NDArray[Any], ...], adds_in: Any = np.float64, *, own: bool = False) -> Any:
+    """Return the sum of two tuples of sums, in the precision wanted; the first is changed in place.
+
+    Parameters
+    ----------
+    own : whether nobody else has hold of `more`, so that it can become the first.
+    """
     if total is None:
-        return tuple(part.astype(np.float64) for part in more)
+        return tuple(part.astype(adds_in, copy=not own) for part in more)
     for there, part in zip(total, more, strict=True):
         there += part
     return total
