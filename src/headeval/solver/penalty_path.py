@@ -83,7 +83,7 @@ class HeldOutLoss:
     adds_in = np.float64
 
     def rows_at_once(self, d: int) -> int:
-        """Return four tiles: sums of this kind are small."""
+        """Return a few tiles: sums of this kind are small."""
         return GROUP_TILES * tile_rows(d)
 
     def of(self, rows: Rows) -> tuple[FloatArray, FloatArray]:

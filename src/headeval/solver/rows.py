@@ -14,7 +14,7 @@ from headeval.core.vectors import unit_vectors
 
 # A tile of embeddings in float64: few enough bytes to stay in the cache while it is used several times, and enough that
 # the interpreter's own time for a tile does not show.
-TILE_BYTES = 2**21
+TILE_BYTES = 2**22
 FEWEST_TILE_ROWS = 16
 SHORTEST = 2.0**-40
 

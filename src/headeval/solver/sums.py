@@ -22,7 +22,7 @@ from headeval.solver.source import Sum
 
 # Tiles are added up in groups of this many, and the groups in their order: whatever the number of threads and
 # wherever the blocks of rows begin and end, the same numbers are added in the same order.
-GROUP_TILES = 4
+GROUP_TILES = 2
 # With more weight vectors than this one matrix product a tile is quicker; with fewer, a product for each gives each
 # the same bits, whichever others it comes with.
 MOST_VECTORS = 2
@@ -53,7 +53,7 @@ class LossAndGradient:
         return "gradient" if len(self.W) == 1 else f"{len(self.W)} gradients"
 
     def rows_at_once(self, d: int) -> int:
-        """Return four tiles: sums of this kind are small."""
+        """Return a few tiles: sums of this kind are small."""
         return GROUP_TILES * tile_rows(d)
 
     def of(self, rows: Rows) -> tuple[FloatArray, ...]:
@@ -201,7 +201,7 @@ class RowsMoved:
     adds_in = np.float64
 
     def rows_at_once(self, d: int) -> int:
-        """Return four tiles: sums of this kind are small."""
+        """Return a few tiles: sums of this kind are small."""
         return GROUP_TILES * tile_rows(d)
 
     def of(self, rows: Rows) -> tuple[FloatArray]:
