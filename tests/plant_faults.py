@@ -153,8 +153,8 @@ FAULTS = (
         "16",
         "precision and recall at 0.5 instead of at the threshold",
         "core/thresholds.py",
-        "flagged = scores >= checks.decision_threshold(threshold)",
-        "flagged = scores >= 0.5",
+        "counted_outcomes(scores >= checks.decision_threshold(threshold), positive)",
+        "counted_outcomes(scores >= 0.5, positive)",
     ),
 )
 
