@@ -125,9 +125,7 @@ def main() -> None:
             passes = json.loads((folder / "head.json").read_text())["metrics"]["fit"]["solver"]["passes"]
             least, most = prices.foretold(rows * asked.dim * 4e-9, passes, amount(memory) / 3e9)
             foretold = f"{least:.0f} to {most:.0f}"
-            lines.append(
-                [f"{rows:,}", text, f"{passes + 1}", foretold, number(result.best), f"{result.peak / 1e6:.0f}"]
-            )
+            lines.append([f"{rows:,}", text, f"{passes + 1}", foretold, number(result.best)])
     print(f"## Out of core, {asked.dim} dimensions, `--memory {asked.memory}`, five folds\n\n{environment()}\n")
     if prices is not None:
         header = [
@@ -142,7 +140,7 @@ def main() -> None:
         values = (prices.first, prices.again, prices.gradient, prices.gradients, prices.hessian, prices.fixed)
         print(markdown_table(header, [["price", *map(number, values)]]))
     print()
-    print(markdown_table(["rows", "file", "passes", "foretold, s", "measured, s", "peak, MB"], lines))
+    print(markdown_table(["rows", "file", "passes", "foretold, s", "measured, s"], lines))
 
 
 if __name__ == "__main__":

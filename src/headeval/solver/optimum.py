@@ -28,7 +28,7 @@ from headeval.solver.sums import LossAndGradient
 FEW_DIMENSIONS = 24  # for which a whole Hessian costs no more than a gradient
 FEW_PRODUCTS = 15_000_000  # of a Hessian and its factors, which take about as long as what a sample costs beforehand
 # Passes over rows that are far away after which a Hessian of all of them, one pass more, spares others.
-FAR_PATIENCE = 6
+FAR_PATIENCE = 11
 # Below this penalty a row, float32 cannot tell the smallest curvature from rounding.
 LEAST_PENALTY = 1e-9
 
