@@ -91,7 +91,7 @@ def test_rows_are_drawn_from_all_parts_in_their_order(cluster: Cluster, make_tab
         assert getattr(rows, name).tolist() == getattr(expected, name).tolist()
     assert rows.columns.labels.tolist() == examples.labels[positions].tolist()
     assert rows.columns.weights is not None
-    assert rows.columns.weights.tolist() == expected.columns.weights.tolist()  # type: ignore[union-attr]
+    assert rows.columns.weights.tolist() == expected.columns.weights.tolist()  # type: ignore[union-attr]  # it has them
 
 
 def test_every_sum_has_the_same_bits_on_any_cluster(cluster: Cluster, make_tables: Callable[..., list[str]]) -> None:

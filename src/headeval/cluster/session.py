@@ -124,7 +124,7 @@ def _interrupts_afterwards() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # goes on, unless it is what the interrupt has done
         if came:  # a terminal interrupts the processes that start, too: that they fail is what was asked for
             raise KeyboardInterrupt from error
         raise
@@ -169,7 +169,7 @@ def _connected(address: Any) -> Iterator[Any]:
                 f"no Dask scheduler answers at {quoted(address)}{example}: {_reason(error)}\n"
                 "start one with: dask scheduler"
             ) from error
-        except BaseException:
+        except BaseException:  # an interrupt too: the half-made client must not wait for itself; the error goes on
             client.close = lambda: None
             raise
     try:

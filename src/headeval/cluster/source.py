@@ -32,7 +32,7 @@ class PartColumns:
 
 
 class ClusterSource:
-    """Rows that workers keep; a `headeval.solver.sums.Source`.
+    """Rows that workers keep; a `headeval.solver.source.Source`.
 
     A pass is one task for each part, on the worker that keeps it, and a tree of tasks that add up. The tree depends on
     the parts alone, so whichever worker computes what, and whichever is done first, the sums have the same bits.

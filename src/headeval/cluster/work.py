@@ -126,7 +126,7 @@ class Cluster:
         closed: Any = import_module("distributed.comm").CommClosedError
         try:
             yield
-        except Exception as error:
+        except Exception as error:  # goes on, unless the scheduler is what failed
             if isinstance(error, (cancelled, closed)) or self._client.status not in _IN_TOUCH:
                 raise DataError(f"the scheduler of the cluster {self.where} is lost; run it again") from error
             raise

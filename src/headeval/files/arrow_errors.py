@@ -30,7 +30,7 @@ def reading(path: Location) -> Iterator[None]:
     """
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # goes on, unless it is pyarrow's, whose classes are not loaded before it is needed
         if not _is_from_arrow(error):
             raise
         if isinstance(path, RemoteFile):

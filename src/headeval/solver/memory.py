@@ -20,7 +20,7 @@ _CACHED = 2**21  # for which a float64 copy, made once, saves a conversion in ev
 
 
 class ArraySource:
-    """Rows in memory; a `headeval.solver.sums.Source`.
+    """Rows in memory; a `headeval.solver.source.Source`.
 
     Parameters
     ----------

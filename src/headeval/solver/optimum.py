@@ -3,7 +3,7 @@
 1. Few rows are drawn and the loss is minimised on them, which costs next to nothing and ends near the optimum of all.
 2. The Hessian of these rows there, in float32, is factored: it turns a gradient into nearly a Newton step.
 3. From there L-BFGS with that preconditioner takes a dozen gradients over all rows, in float64, until ‖g‖∞ vanishes.
-   Folds and penalties share the passes.
+   Folds and penalties share the passes. Where a pass is dear, the first one forms the Hessian of all rows instead.
 
 Whatever does not arrive that way (no penalty, columns that depend on each other beyond what the penalty cures) goes on
 with Newton's method. The loss is convex, so both end at the same optimum, that of the contract's IRLS.

@@ -20,7 +20,7 @@ _LOGIT_TILES = 8
 
 
 class StreamSource:
-    """Rows on a disk or behind a network; a `headeval.solver.sums.Source`.
+    """Rows on a disk or behind a network; a `headeval.solver.source.Source`.
 
     The rows are cut anew into the pieces that are summed together, so that no result depends on the blocks in which
     they come: every sum has the bits that it has in memory.
