@@ -79,7 +79,7 @@ def test_weights_and_folds_end_where_they_end_on_one_machine(
     assert len({fit.w.tobytes() for fit in there}) == len(left_out)
     # The logits of held-out rows depend on the row alone, so they have the very same bits.
     W = np.stack([fit.w for fit in here[1:]])
-    assert source.logits(W).tolist() == local.logits(W).tolist()
+    assert source.logits(W[None]).tolist() == local.logits(W[None]).tolist()
 
 
 def test_rows_are_drawn_from_all_parts_in_their_order(cluster: Cluster, make_tables: Callable[..., list[str]]) -> None:

@@ -39,7 +39,7 @@ def out_of_fold_logits(
     source = ArraySource.of(X, RowColumns(y.astype(np.uint8), sample_weight))
     source.hold_out(folds.astype(np.int16))
     fits = optima(source, l2=l2, left_out=range(int(folds.max()) + 1))
-    return source.logits(np.stack([fit.w for fit in fits])), fits
+    return source.logits(np.stack([fit.w for fit in fits])[None])[0], fits
 
 
 @given(

@@ -76,7 +76,7 @@ def test_sums_have_the_same_bits_with_any_number_of_threads(threads: int) -> Non
     for what in every_sum(D):
         assert bits(one.total(what)) == bits(many.total(what)) == bits(on_disk.total(what))
     w = np.random.default_rng(2).normal(size=(3, D + 1))
-    assert one.logits(w).tobytes() == many.logits(w).tobytes() == on_disk.logits(w).tobytes()
+    assert one.logits(w[None]).tobytes() == many.logits(w[None]).tobytes() == on_disk.logits(w[None]).tobytes()
 
 
 def test_threads_are_really_used() -> None:
@@ -159,8 +159,8 @@ def test_float64_copies_of_float32_rows_give_the_same_optimum() -> None:
 def test_an_embedding_alone_has_the_logit_that_it_has_among_others() -> None:
     X, columns = some_rows(500, 37)
     w = np.random.default_rng(3).normal(size=(1, 38))
-    together = memory(X, columns).logits(w)
-    alone = [memory(X[i : i + 1], columns.part(slice(i, i + 1))).logits(w)[0] for i in range(500)]
+    (together,) = memory(X, columns).logits(w[None])
+    alone = [memory(X[i : i + 1], columns.part(slice(i, i + 1))).logits(w[None])[0, 0] for i in range(500)]
     assert together.tolist() == alone
 
 

@@ -261,7 +261,7 @@ def test_pitfall_14_every_sum_is_over_unit_vectors(dtype: str) -> None:
     for what in sums:
         for a, b in zip(whole(what, scaled), whole(what, plain_rows), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(row_logits(scaled, w[None]), row_logits(plain_rows, w[None]), atol=1e-5)
+    np.testing.assert_allclose(row_logits(scaled, w[None, None]), row_logits(plain_rows, w[None, None]), atol=1e-5)
 
 
 def test_a_zero_row_counts_for_the_intercept_alone() -> None:

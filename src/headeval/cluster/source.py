@@ -98,10 +98,10 @@ class ClusterSource:
             self.columns.part(positions),
         )
 
-    def logits(self, w: FloatArray) -> FloatArray:
-        """Return the logit of each row, (n,)."""
+    def logits(self, W: FloatArray) -> FloatArray:
+        """Return logits of each row, (T, n)."""
         self.passes += 1
-        return np.concatenate(list(self._cluster.run(*self._for_each("logits", logits_of_part, w))))
+        return np.concatenate(list(self._cluster.run(*self._for_each("logits", logits_of_part, W))), axis=1)
 
     def _for_each(self, name: str, function: Any, argument: Any) -> tuple[Graph, list[Key], dict[Key, Sequence[str]]]:
         """Return a graph that calls the function with each part, its columns and the argument."""
@@ -139,9 +139,9 @@ def sum_of_sums(*sums: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
     return tuple(total)
 
 
-def logits_of_part(kept: KeptPart, columns: PartColumns, w: FloatArray) -> FloatArray:
-    """Return the logits of the rows of a part."""
-    return _source(kept, columns).logits(w)
+def logits_of_part(kept: KeptPart, columns: PartColumns, W: FloatArray) -> FloatArray:
+    """Return logits of the rows of a part, (T, m)."""
+    return _source(kept, columns).logits(W)
 
 
 def rows_of_part(kept: KeptPart, columns: PartColumns, positions: IntArray) -> Rows:

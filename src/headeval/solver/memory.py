@@ -77,30 +77,33 @@ class ArraySource:
         """Return a copy of the rows at these positions."""
         return self.rows.part(positions)
 
-    def logits(self, w: FloatArray) -> FloatArray:
-        """Return the logit of each row, (n,)."""
+    def logits(self, W: FloatArray) -> FloatArray:
+        """Return logits of each row, (T, n)."""
         self.passes += 1
-        parts = in_order(lambda rows: row_logits(rows, w), self._pieces(tile_rows(self.d)), threads=self._threads)
-        return np.concatenate(list(parts))
+        parts = in_order(lambda rows: row_logits(rows, W), self._pieces(tile_rows(self.d)), threads=self._threads)
+        return np.concatenate(list(parts), axis=1)
 
     def _pieces(self, size: int) -> Iterator[Rows]:
         return (self.rows.part(slice(first, first + size)) for first in range(0, self.rows.n, size))
 
 
-def row_logits(rows: Rows, w: FloatArray) -> FloatArray:
-    """Return the logits (m,) of rows, each by itself, so that copies of a row tie exactly.
+def row_logits(rows: Rows, W: FloatArray) -> FloatArray:
+    """Return logits (T, m) of rows, each by itself, so that copies of a row tie exactly.
 
     Parameters
     ----------
-    w : (k, d+1); of several the one with the number of the row's fold.
+    W : (T, k, d+1); of several weight vectors for a logit the one with the number of the row's fold.
     """
-    z = np.full(rows.n, np.nan)
-    for fold in range(w.shape[0]):
-        inside: Any = slice(None) if w.shape[0] == 1 or rows.columns.folds is None else rows.columns.folds == fold
-        part = rows.part(inside)
-        # A matrix product would be quicker, but the last bits of its rows depend on the rows around them.
-        with np.errstate(under="ignore"):
-            terms = scratch(part.embeddings) * part.inverse_norms[:, None]
-            terms *= w[fold, :-1]
-            z[inside] = terms.sum(axis=1) + w[fold, -1]
+    z = np.full((W.shape[0], rows.n), np.nan)
+    # A matrix product would be quicker, but the last bits of its rows depend on the rows around them.
+    with np.errstate(under="ignore"):
+        u = scratch(rows.embeddings) * rows.inverse_norms[:, None]
+        for t, of_folds in enumerate(W):
+            folds = rows.columns.folds_of(t)
+            if len(of_folds) == 1 or folds is None:
+                z[t] = (u * of_folds[0, :-1]).sum(axis=1) + of_folds[0, -1]
+                continue
+            for fold, w in enumerate(of_folds):
+                inside = folds == fold
+                z[t, inside] = (u[inside] * w[:-1]).sum(axis=1) + w[-1]
     return z

@@ -69,6 +69,10 @@ class RowColumns:
             s[self.folds == left_out] = 0.0
         return s
 
+    def folds_of(self, t: int) -> NDArray[np.int16] | None:  # noqa: ARG002 - the same for each
+        """Return the fold that each row is held out in, (n,), for logit t of several; or None."""
+        return self.folds
+
     def held_out(self, folds: tuple[int, ...]) -> FloatArray:
         """Return how much each row counts, (k, n), where only the rows of one fold count."""
         inside = np.zeros((len(folds), self.n))

@@ -58,12 +58,13 @@ class Source(Protocol):
     def rows_at(self, positions: IntArray) -> Rows:
         """Return the rows at increasing positions, in memory."""
 
-    def logits(self, w: FloatArray) -> FloatArray:
-        """Return the logit of each row, (n,), whose bits depend on the row alone.
+    def logits(self, W: FloatArray) -> FloatArray:
+        """Return logits of each row, (T, n), whose bits depend on the row alone.
 
         Parameters
         ----------
-        w : (k, d+1) weights, the intercepts last: of each fold, for the rows that it holds out, or k = 1 for all rows.
+        W : (T, k, d+1) weights, the intercepts last: for each of T logits those of each fold, for the rows that it
+            holds out, or k = 1 for all rows.
         """
 
 

@@ -81,15 +81,15 @@ class StreamSource:
             first, filled = last, until
         return Rows.prepared(taken, self.columns.part(positions), threads=self._threads)
 
-    def logits(self, w: FloatArray) -> FloatArray:
-        """Return the logit of each row, (n,)."""
+    def logits(self, W: FloatArray) -> FloatArray:
+        """Return logits of each row, (T, n)."""
         pieces = self._pieces("scoring", _LOGIT_TILES * tile_rows(self.d))
 
         def scored(piece: tuple[int, NDArray[Any]]) -> FloatArray:
             rows = self._prepared(*piece)
-            return np.concatenate([row_logits(tile, w) for tile in rows.tiles()])
+            return np.concatenate([row_logits(tile, W) for tile in rows.tiles()], axis=1)
 
-        return np.concatenate(list(in_order(scored, pieces, threads=self._threads)))
+        return np.concatenate(list(in_order(scored, pieces, threads=self._threads)), axis=1)
 
     def _prepared(self, first: int, embeddings: NDArray[Any]) -> Rows:
         return Rows.prepared(embeddings, self.columns.part(slice(first, first + len(embeddings))))

@@ -91,7 +91,7 @@ def train(
     if not judged:
         return Training(_converged(optima(source, l2=l2, start=start)[0], ""), l2, source.passes, path=path)
     fit, fold_fits = _all_and_folds(source, l2, start, tried.fold_weights if tried else None, n_folds)
-    logits = source.logits(np.stack([fold_fit.w for fold_fit in fold_fits]))
+    (logits,) = source.logits(np.stack([fold_fit.w for fold_fit in fold_fits])[None])
     return Training(fit, l2, source.passes, logits, repeated, path)
 
 
