@@ -19,7 +19,7 @@ import numpy as np
 from headeval.core.checks import FloatArray
 from headeval.core.newton import Reason
 from headeval.solver.problems import Problem
-from headeval.solver.source import Source
+from headeval.solver.source import Source, Sum
 from headeval.solver.sums import LossAndGradient
 
 MEMORY = 16
@@ -28,6 +28,8 @@ LOSS_ROUNDING = 1e-12  # of the loss: differences below it are no evidence again
 MOST_CUTS = 30
 
 Solve = Callable[[FloatArray], FloatArray]
+# Makes the sum of losses and gradients at weights (k, …) of k problems, from float32 products or not.
+SumOf = Callable[[FloatArray, Sequence[Problem], bool], Sum]
 
 
 @dataclass(slots=True)
@@ -126,20 +128,32 @@ class Search:
         return direction
 
 
-def run(source: Source, searches: Sequence[Search], *, most_passes: int, single: bool = False) -> None:
+def loss_and_gradient(W: FloatArray, problems: Sequence[Problem], single: bool) -> LossAndGradient:
+    """Return the sum for binary problems on the same labels."""
+    return LossAndGradient(W, tuple(problem.left_out for problem in problems), single)
+
+
+def run(
+    source: Source,
+    searches: Sequence[Search],
+    *,
+    most_passes: int,
+    single: bool = False,
+    sum_of: SumOf = loss_and_gradient,
+) -> None:
     """Let all searches go on until each has ended; those that pass the limit end as `Reason.STEP_LIMIT`.
 
     Parameters
     ----------
     single : whether gradients are summed from float32 products, for searches that need to come near only.
+    sum_of : what is summed: losses and gradients first.
     """
     for _ in range(most_passes):
         active = [search for search in searches if search.reason is None]
         if not active:
             return
         W = np.stack([search.trial for search in active])
-        what = LossAndGradient(W, tuple(search.problem.left_out for search in active), single)
-        losses, gradients, _ = source.total(what)
+        losses, gradients, *_ = source.total(sum_of(W, [search.problem for search in active], single))
         for search, loss, gradient in zip(active, losses.tolist(), gradients, strict=True):
             search.take(loss, gradient)
     for search in searches:

@@ -25,6 +25,7 @@ class Problem:
     tolerance : of ‖g‖∞.
     close_enough : of gᵀ B⁻¹ g, about twice the loss still to be gained; 0 goes by the gradient alone.
     loss_rounding : of the sum of the losses, beside that of its relative size.
+    category : whose labels are meant, where rows have several.
     """
 
     l2: float
@@ -32,6 +33,7 @@ class Problem:
     tolerance: float
     close_enough: float = 0.0
     loss_rounding: float = 0.0
+    category: int | None = None
 
 
 def problem_of(columns: RowColumns, l2: float, left_out: int | None, close_enough: float = 0.0) -> Problem:
