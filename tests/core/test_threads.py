@@ -87,6 +87,17 @@ def test_threads_are_kept_between_calls() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_work_that_is_itself_a_piece_of_work_does_not_wait_for_ever() -> None:
+    def inner(number: int) -> int:
+        return sum(in_order(lambda part: part * number, range(4), threads=2))
+
+    result: list[list[int]] = []
+    outer = threading.Thread(target=lambda: result.append(list(in_order(inner, range(6), threads=2))), daemon=True)
+    outer.start()
+    outer.join(timeout=20)
+    assert result == [[0, 6, 12, 18, 24, 30]]
+
+
 def test_a_forked_process_starts_threads_of_its_own() -> None:
     program = """
 import os, sys

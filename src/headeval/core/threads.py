@@ -4,6 +4,7 @@ numpy lets other threads run while it works on an array. However many threads th
 """
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cache
@@ -23,6 +24,7 @@ MANY = 2**18
 """With fewer rows a second thread gains less than it costs to read about."""
 
 WANTED_THREADS = "OMP_NUM_THREADS"
+_NAME = "headeval"
 
 
 def thread_count() -> int:
@@ -40,10 +42,11 @@ def in_order(work: Callable[[T], R], pieces: Iterable[T], *, threads: int, ahead
     ----------
     work : called in several threads at once.
     pieces : taken from this thread, a few ahead of the results.
-    threads : 1 works in this thread.
+    threads : 1 works in this thread, and so does work that is itself a piece of such work: waiting there for threads
+        that all wait would never end.
     ahead : pieces ready beside those at work: 1 keeps all threads busy, 0 holds as few results as can be.
     """
-    if threads < 2:
+    if threads < 2 or threading.current_thread().name.startswith(_NAME):
         yield from map(work, pieces)
         return
     waiting: deque[Future[R]] = deque()
@@ -67,7 +70,7 @@ def _pool(threads: int, process: int) -> "ThreadPoolExecutor":  # noqa: ARG001 -
     """Return threads that are kept, and with them the memory that each works in."""
     from concurrent.futures import ThreadPoolExecutor  # loaded only where there is work for it
 
-    return ThreadPoolExecutor(threads, thread_name_prefix="headeval")
+    return ThreadPoolExecutor(threads, thread_name_prefix=_NAME)
 
 
 def side_by_side(one: Callable[[], R], other: Callable[[], S], *, rows: int) -> tuple[R, S]:

@@ -6,20 +6,35 @@ from headeval.core.checks import IntArray
 
 
 class FoldError(ValueError):
-    """The rows cannot be divided into such folds; the text says why."""
+    """The rows cannot be divided into such folds; the text says why.
+
+    Attributes
+    ----------
+    label : of the class that has too few rows, where it is one of more than two.
+    """
+
+    def __init__(self, text: str, *, label: int | None = None) -> None:
+        super().__init__(text)
+        self.label = label
 
 
 def stratified_folds(
-    labels: IntArray, n_folds: int, *, rng: np.random.Generator, groups: IntArray | None = None
+    labels: IntArray,
+    n_folds: int,
+    *,
+    rng: np.random.Generator,
+    groups: IntArray | None = None,
+    n_classes: int = 2,
 ) -> IntArray:
     """Return the fold of each row, with the classes divided as evenly as the rows allow.
 
     Parameters
     ----------
-    labels : (n,) in {0, 1}.
+    labels : (n,) in 0..C−1.
     n_folds : ≥ 2.
     rng : source of the shuffle.
     groups : (n,) codes ≥ 0; rows of one group always share a fold.
+    n_classes : C.
 
     Returns
     -------
@@ -29,7 +44,7 @@ def stratified_folds(
     ------
     FoldError
         When a class (or the groups that hold it) does not reach into at least two folds, or there are more
-        folds than rows of the smaller class.
+        folds than rows of the smallest class.
 
     Examples
     --------
@@ -37,13 +52,14 @@ def stratified_folds(
     >>> sorted(folds[:2].tolist()), sorted(folds[2:].tolist())
     ([0, 1], [0, 1])
     """
-    smaller = int(min(np.count_nonzero(labels), np.count_nonzero(labels == 0)))
-    if smaller < n_folds:
-        raise FoldError(f"{n_folds} folds need at least {n_folds} rows of each class, the smaller has {smaller}")
-    folds = _deal_groups(labels, np.arange(labels.size) if groups is None else groups, n_folds, rng)
+    _enough_rows(labels, n_folds, n_classes)
+    folds = _deal_groups(labels, np.arange(labels.size) if groups is None else groups, n_folds, rng, n_classes)
     for fold in range(n_folds):
-        if np.unique(labels[folds != fold]).size < 2:
-            raise FoldError("the rows of one class all fall into one fold, so nothing is left to fit on")
+        left = np.bincount(labels[folds != fold], minlength=n_classes)
+        if not left.all():
+            which = f"class {int(left.argmin()) + 1} of {n_classes}" if n_classes > 2 else "one class"
+            label = int(left.argmin()) if n_classes > 2 else None
+            raise FoldError(f"the rows of {which} all fall into one fold, so nothing is left to fit on", label=label)
         if not (folds == fold).any():
             raise FoldError(f"there are fewer groups than the {n_folds} folds")
     return folds
@@ -83,23 +99,47 @@ def joined_groups(groups: IntArray, others: IntArray) -> IntArray:
     return np.unique(roots[first], return_inverse=True)[1]
 
 
-def _deal_groups(labels: IntArray, groups: IntArray, n_folds: int, rng: np.random.Generator) -> IntArray:
-    """Give each group, the largest first, to the fold where the shares of both classes stay most even."""
-    sizes = np.stack([np.bincount(groups[labels == value], minlength=groups.max() + 1) for value in (0, 1)], axis=1)
-    shares = sizes / np.maximum(sizes.sum(axis=0), 1)
-    order = rng.permutation(sizes.shape[0])
-    order = order[np.argsort(-shares.max(axis=1)[order], kind="stable")]
-    filled = np.zeros((n_folds, 2), dtype=np.int64)
-    fold_of_group = np.empty(sizes.shape[0], dtype=np.int64)
-    for group in order[sizes[order].sum(axis=1) > 1].tolist():
+def _enough_rows(labels: IntArray, n_folds: int, n_classes: int) -> None:
+    sizes = np.bincount(labels, minlength=n_classes)
+    smallest = int(sizes.argmin())
+    if sizes[smallest] >= n_folds:
+        return
+    needs = f"{n_folds} folds need at least {n_folds} rows of each class"
+    if n_classes == 2:
+        raise FoldError(f"{needs}, the smaller has {sizes[smallest]}")
+    raise FoldError(f"{needs}, class {smallest + 1} of {n_classes} has {sizes[smallest]}", label=smallest)
+
+
+def _deal_groups(
+    labels: IntArray, groups: IntArray, n_folds: int, rng: np.random.Generator, n_classes: int
+) -> IntArray:
+    """Give each group, the largest first, to the fold where the shares of all classes stay most even."""
+    n_rows = np.bincount(groups)
+    several = np.flatnonzero(n_rows > 1)
+    # Rows by themselves are by far the most: only groups of several get a column for every class.
+    sizes = np.zeros((several.size, n_classes), dtype=np.int64)
+    all_of, largest_share = np.bincount(labels, minlength=n_classes), np.zeros(n_rows.size)
+    label_of = np.zeros(n_rows.size, dtype=labels.dtype)
+    label_of[groups] = labels
+    for value in range(n_classes):
+        inside = np.bincount(groups[labels == value], minlength=n_rows.size)
+        sizes[:, value] = inside[several]
+        np.maximum(largest_share, inside / max(int(all_of[value]), 1), out=largest_share)
+    order = rng.permutation(n_rows.size)
+    order = order[np.argsort(-largest_share[order], kind="stable")]
+    filled = np.zeros((n_folds, n_classes), dtype=np.int64)
+    fold_of_group = np.empty(n_rows.size, dtype=np.int64)
+    shares = sizes / np.maximum(all_of, 1)
+    for group in order[n_rows[order] > 1].tolist():
+        place = int(np.searchsorted(several, group))
         # Growth of the sum of squares of the shares when the group joins; of equal ones the fold with the fewest
         # rows, so that a group of one class does not join a fold of the other while a third is empty.
-        growth = (2 * filled / np.maximum(sizes.sum(axis=0), 1) + shares[group]) @ shares[group]
+        growth = (2 * filled / np.maximum(all_of, 1) + shares[place]) @ shares[place]
         fold = int(np.lexsort((filled.sum(axis=1), growth))[0])
         fold_of_group[group] = fold
-        filled[fold] += sizes[group]
-    for value in (1, 0):
-        single = order[(sizes[order].sum(axis=1) == 1) & (sizes[order, value] == 1)]
+        filled[fold] += sizes[place]
+    for value in reversed(range(n_classes)):
+        single = order[(n_rows[order] == 1) & (label_of[order] == value)]
         fold_of_group[single] = _levelled(filled[:, value], filled.sum(axis=1), single.size)
         filled[:, value] += np.bincount(fold_of_group[single], minlength=n_folds)
     return fold_of_group[groups]

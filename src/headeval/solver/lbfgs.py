@@ -38,13 +38,15 @@ class Search:
 
     Attributes
     ----------
-    w : (d+1,) the best weights so far, where `loss` and `g`, the gradient, were measured, penalty included.
+    classes : how many weight vectors, each with its intercept last, stand one after the other in w.
+    w : (classes · (d+1),) the best weights so far, where `loss` and `g`, the gradient, were measured, penalty included.
     reason : why it ended, or None while it has not.
     """
 
     problem: Problem
     solve: Solve
     trial: FloatArray
+    classes: int = 1
     w: FloatArray = field(init=False)
     loss: float = field(init=False, default=np.inf)
     g: FloatArray = field(init=False)
@@ -69,9 +71,10 @@ class Search:
     def take(self, loss: float, gradient: FloatArray) -> None:
         """Take what was measured at `trial`, the penalty not counted, and choose the next trial or end."""
         w = self.trial
-        loss += 0.5 * self.problem.l2 * float(w[:-1] @ w[:-1])
-        g = gradient.copy()
-        g[:-1] += self.problem.l2 * w[:-1]
+        features = self._features(w)
+        loss += 0.5 * self.problem.l2 * float(np.vdot(features, features))
+        g = gradient.flatten()
+        self._features(g)[...] += self.problem.l2 * features
         if np.isfinite(self.loss):
             enough = self.loss - SUFFICIENT * self._length * self._slope
             if not loss <= enough + LOSS_ROUNDING * abs(self.loss) + self.problem.loss_rounding:
@@ -87,6 +90,10 @@ class Search:
         self.solve, self.reason = solve, None
         self._pairs.clear()
         self._go_on()
+
+    def _features(self, w: FloatArray) -> FloatArray:
+        """Return a view of what is penalised: all but the intercepts."""
+        return w.reshape(self.classes, -1)[:, :-1]
 
     def _go_on(self) -> None:
         direction = self._corrected(self.g)

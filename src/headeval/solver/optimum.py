@@ -19,6 +19,7 @@ from headeval.core.newton import LogisticFit, LogisticProblem, newton
 from headeval.core.vectors import unit_vectors
 from headeval.solver.descent import PATIENCE, HessianAt, begun, descend, ended, hessian_of, search
 from headeval.solver.exact import MOST_STEPS, newton_on
+from headeval.solver.memory import ArraySource
 from headeval.solver.preconditioner import Factor
 from headeval.solver.problems import null_weights, problem_of, problem_of_a_sample, total_weight
 from headeval.solver.sample import Sampled, sample_of
@@ -125,11 +126,15 @@ def _irls(source: Source, l2: float, left_out: int | None) -> LogisticFit:
 
 def _from_far(source: Source, l2: float) -> Start:
     """Start from as many rows as memory holds."""
-    some = sample_of(source, source.most_sampled)
+    return start_from(sample_of(source, source.most_sampled), l2=l2)
+
+
+def start_from(some: ArraySource, *, l2: float) -> Start:
+    """Return the optimum of rows in memory that stand for more, and the factors of their Hessian."""
     near = starting_point(some, l2=l2)
     if near.factor is None:
         return _newton_on_sample(some, l2, near)
-    way = search(some.columns, problem_of_a_sample(some.columns, l2, source.d), near.factor, near.w)
+    way = search(some.columns, problem_of_a_sample(some.columns, l2, some.d), near.factor, near.w)
     descend(some, [way], near.hessian or hessian_of(some))
     return Start(way.w, near.factor, patience=FAR_PATIENCE)
 

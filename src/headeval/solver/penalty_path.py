@@ -23,7 +23,7 @@ AUTO = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 Rule = Literal["best", "one-se"]
 # Nats a row of the training loss that may be left to gain. The held-out loss moves by up to a hundred times as much:
 # listed penalties are told apart to five digits, and of a grid the curve is enough.
-_CLOSE_ENOUGH, _CLOSE_ON_A_GRID = 1e-9, 3e-6
+CLOSE_ENOUGH, CLOSE_ON_A_GRID = 1e-9, 3e-6
 _ROUNDS = 2
 
 
@@ -133,6 +133,31 @@ def regularisation_path(
     W = np.stack([w for l2 in grid for w in fold_fits[l2]])
     sums = source.total(HeldOutLoss(W, tuple(range(n_folds)) * len(grid)))
     losses, counted = (part.reshape(len(grid), n_folds) for part in sums)
+    left_out = tuple(sorted(set(penalties) - set(grid)))
+    path = path_of(grid, losses, counted, rule, left_out=left_out, rough=not all_of_them)
+    chosen = path.chosen
+    # The mean of the folds' optima is that of all rows but for terms of second order.
+    middle = np.mean(fold_fits[chosen], axis=0)
+    return Tried(path, replace(fits[chosen], w=middle), fold_fits[chosen])
+
+
+def path_of(
+    grid: Sequence[float],
+    losses: FloatArray,
+    counted: FloatArray,
+    rule: Rule,
+    *,
+    left_out: tuple[float, ...] = (),
+    rough: bool,
+) -> Path:
+    """Return the path, one of it chosen.
+
+    Parameters
+    ----------
+    grid : the penalties, in increasing order.
+    losses, counted : (penalties, folds) sums of the losses of the rows held out, and of their weights.
+    left_out, rough : as of `Path`.
+    """
     inside = counted[0] > 0  # where weights are 0, a fold may hold nothing out
     shares = losses[:, inside] / counted[:, inside]
     errors = shares.std(axis=1, ddof=1 if inside.sum() > 1 else 0) / np.sqrt(inside.sum())
@@ -140,12 +165,7 @@ def regularisation_path(
         PathPoint(l2, float(total / count), float(error))
         for l2, total, count, error in zip(grid, losses.sum(axis=1), counted.sum(axis=1), errors, strict=True)
     )
-    chosen = _chosen(points, rule)
-    # The mean of the folds' optima is that of all rows but for terms of second order.
-    middle = np.mean(fold_fits[chosen], axis=0)
-    left_out = tuple(sorted(set(penalties) - set(grid)))
-    path = Path(points, rule, chosen, left_out, rough=not all_of_them)
-    return Tried(path, replace(fits[chosen], w=middle), fold_fits[chosen])
+    return Path(points, rule, _chosen(points, rule), left_out, rough)
 
 
 def _chosen(points: Sequence[PathPoint], rule: Rule) -> float:
@@ -225,5 +245,5 @@ def _folds(
 
 
 def _near(source: Source, l2: float, left_out: int | None, all_of_them: bool) -> Problem:
-    enough = _CLOSE_ENOUGH if all_of_them else _CLOSE_ON_A_GRID
+    enough = CLOSE_ENOUGH if all_of_them else CLOSE_ON_A_GRID
     return problem_of(source.columns, l2, left_out, enough * total_weight(source.columns, None))

@@ -34,14 +34,15 @@ class Factor:
         self._blocks = list(zip(_bounds(len(L)), diagonal, strict=True))
 
     @classmethod
-    def of(cls, H: FloatArray, *, l2: float) -> Self | None:
-        """Return the factor of H (k, k) with a penalty on all but the last, the intercept.
+    def of(cls, H: FloatArray, *, l2: float, classes: int = 1) -> Self | None:
+        """Return the factor of H (k, k) with a penalty on all but intercepts: the last, or of each class the last.
 
         It is None where that is not positive definite in float32.
         """
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             A = H.astype(np.float32)
-            A[np.diag_indices(len(A) - 1)] += np.float32(l2)
+            penalised = np.arange(len(A)).reshape(classes, -1)[:, :-1]
+            A[penalised, penalised] += np.float32(l2)
             try:
                 diagonal = _factored(A)
             except np.linalg.LinAlgError:

@@ -73,9 +73,10 @@ def sample_rows(columns: RowColumns, most: int) -> tuple[IntArray, FloatArray]:
     """
     positions, counts = [], []
     rng = np.random.default_rng(columns.n)
-    classes = [np.flatnonzero(columns.labels == 0), np.flatnonzero(columns.labels)]
+    there = True if columns.weights is None else columns.weights > 0  # rows of no weight are as if absent
+    classes = [np.flatnonzero((columns.labels == 0) & there), np.flatnonzero((columns.labels > 0) & there)]
     rarer = min(rows.size for rows in classes)
-    fewest = min(rarer, max(round(most * rarer / columns.n), most // 4))
+    fewest = min(rarer, max(round(most * rarer / max(sum(rows.size for rows in classes), 1)), most // 4))
     for rows in classes:
         size = fewest if rows.size == rarer else min(rows.size, most - fewest)
         positions.append(np.sort(rng.choice(rows, size=size, replace=False, shuffle=False)))

@@ -37,17 +37,21 @@ class Source(Protocol):
     Attributes
     ----------
     d : how many numbers make an embedding.
-    columns : of all rows.
-    passes : how often all rows have been looked at.
     costly : whether a pass is worth far more than arithmetic, as where rows come from a disk or a network.
     most_sampled : how many rows of a costly source may be drawn into memory.
     """
 
     d: int
-    columns: RowColumns
-    passes: int
     costly: bool
     most_sampled: int
+
+    @property
+    def columns(self) -> RowColumns:
+        """Of all rows."""
+
+    @property
+    def passes(self) -> int:
+        """How often all rows have been looked at."""
 
     def total(self, what: Sum) -> tuple[NDArray[Any], ...]:
         """Return the sums over all rows, in one pass."""

@@ -59,14 +59,14 @@ class LossAndGradient:
     def of(self, rows: Rows) -> tuple[FloatArray, ...]:
         """Return the sums over these rows."""
         total: Any = None
-        with _roomy(single=self.single):
+        with roomy(single=self.single):
             for tile in rows.tiles():
                 total = added(total, self._of_tile(tile))
         return tuple(total)
 
     def _of_tile(self, tile: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
         E = scratch(tile.embeddings, single=self.single and tile.moderate)
-        sign = np.where(tile.columns.labels > 0, -1.0, 1.0).astype(E.dtype)
+        sign = np.where(self._positive(tile.columns), -1.0, 1.0).astype(E.dtype)
         z = tile_logits(E, tile.inverse_norms, self.W)
         z *= sign  # on the scale where larger is worse: −z for positives
         # One exponential gives softplus and sigmoid of it.
@@ -94,6 +94,10 @@ class LossAndGradient:
             r *= tile.inverse_norms
         products(r, E, out=gradient[:, :-1])
         return loss.sum(axis=1, dtype=np.float64), gradient, np.count_nonzero(wrong, axis=1).astype(np.float64)
+
+    def _positive(self, columns: RowColumns) -> NDArray[np.bool_]:
+        """Return which rows are positive, (m,), or for each weight vector, (k, m)."""
+        return columns.labels > 0
 
     def _counted(self, columns: RowColumns) -> NDArray[Any] | None:
         """Return how much each row counts for each weight vector, (k or 1, m), or None where all count once."""
@@ -136,7 +140,7 @@ class Hessian:
 
     def of(self, rows: Rows) -> tuple[NDArray[Any]]:
         """Return the sum over these rows, in the precision of the products."""
-        with _roomy(single=self.single):
+        with roomy(single=self.single):
             B = self._rooted(rows)
             return (B.T @ B,)  # numpy takes half the work of a general product for a matrix with its own transpose
 
@@ -213,7 +217,8 @@ class RowsMoved:
         return (np.array([moved]),)
 
 
-def _roomy(*, single: bool) -> np.errstate:
+def roomy(*, single: bool) -> np.errstate:
+    """Return what lets float32 overflow quietly."""
     # Weights beyond float32 make sums that are not finite: whoever takes them does without.
     return np.errstate(over="ignore" if single else None, invalid="ignore" if single else None)
 

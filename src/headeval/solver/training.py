@@ -1,9 +1,10 @@
 """Fit a head on all rows and, beside it, score every row by a head that has not seen it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headeval.core.checks import FloatArray, IntArray
 from headeval.core.newton import LogisticFit
@@ -76,12 +77,31 @@ def train(
         When the rows cannot be divided into such folds.
     """
     if not n_folds:
-        return Training(_converged(optima(source, l2=penalties[0])[0], ""), penalties[0], source.passes)
-    repeated = int(identity.size - np.unique(identity).size)
+        return Training(converged(optima(source, l2=penalties[0])[0], ""), penalties[0], source.passes)
+    folds = dealt_folds(source.columns.labels, n_folds, identity=identity, groups=groups)
+    source.hold_out(folds)
+    trained = trained_with_folds(source, penalties, n_folds, rule=rule, auto=auto, judged=judged)
+    return replace(trained, repeated=repeated_rows(identity) if judged else 0)
+
+
+def dealt_folds(
+    labels: NDArray[np.uint8], n_folds: int, *, identity: IntArray, groups: IntArray | None
+) -> NDArray[np.int16]:
+    """Return the fold of each row, (n,); parameters and errors as for `train`."""
     groups = identity if groups is None else joined_groups(groups, identity)
     rng = np.random.default_rng(FOLD_SEED)
-    folds = stratified_folds(source.columns.labels.astype(np.int64), n_folds, rng=rng, groups=groups)
-    source.hold_out(folds.astype(np.int16))
+    return stratified_folds(labels.astype(np.int64), n_folds, rng=rng, groups=groups).astype(np.int16)
+
+
+def repeated_rows(identity: IntArray) -> int:
+    """Return how many rows repeat another's embedding."""
+    return int(identity.size - np.unique(identity).size)
+
+
+def trained_with_folds(
+    source: Source, penalties: Sequence[float], n_folds: int, *, rule: Rule, auto: bool, judged: bool
+) -> Training:
+    """Fit rows that belong to folds; parameters and errors as for `train`."""
     tried = None
     if len(penalties) > 1:
         tried = regularisation_path(source, penalties, n_folds=n_folds, rule=rule, all_of_them=not auto)
@@ -89,10 +109,10 @@ def train(
     start = tried.start if tried else starting_point(source, l2=l2)
     path = tried.path if tried else None
     if not judged:
-        return Training(_converged(optima(source, l2=l2, start=start)[0], ""), l2, source.passes, path=path)
+        return Training(converged(optima(source, l2=l2, start=start)[0], ""), l2, source.passes, path=path)
     fit, fold_fits = _all_and_folds(source, l2, start, tried.fold_weights if tried else None, n_folds)
     (logits,) = source.logits(np.stack([fold_fit.w for fold_fit in fold_fits])[None])
-    return Training(fit, l2, source.passes, logits, repeated, path)
+    return Training(fit, l2, source.passes, logits, path=path)
 
 
 def _all_and_folds(
@@ -109,10 +129,10 @@ def _all_and_folds(
             near=both,
             close_enough=enough,
         )
-        _converged(fit, "")
+        converged(fit, "")
     else:
         # By itself, so that folds change no bit of the head; and the folds' optima are near the one of all rows.
-        fit = _converged(optima(source, l2=l2, start=start)[0], "")
+        fit = converged(optima(source, l2=l2, start=start)[0], "")
         near = near or [fit.w] * n_folds
         fold_fits = optima(
             source,
@@ -123,11 +143,18 @@ def _all_and_folds(
             close_enough=enough,
         )
     for number, fold_fit in enumerate(fold_fits, start=1):
-        _converged(fold_fit, f"without fold {number}: ")
+        converged(fold_fit, f"without fold {number}: ")
     return fit, fold_fits
 
 
-def _converged(fit: LogisticFit, where: str) -> LogisticFit:
+def converged(fit: LogisticFit, where: str) -> LogisticFit:
+    """Return a fit that has arrived.
+
+    Raises
+    ------
+    NotConvergedError
+        When it has not; `where` says which one.
+    """
     if not fit.converged:
         raise NotConvergedError(f"{where}{fit.reason.value} (‖g‖∞ {fit.gradient_norm:.1e} after {fit.steps} steps)")
     return fit
