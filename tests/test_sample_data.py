@@ -13,7 +13,7 @@ import pytest
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_data"
 SHARED = SAMPLES.parent.parent / "shared" / "data"
 DERIVED = ("moderation_small.csv", "scores.csv")
-MOST_BYTES = 6_000_000
+MOST_BYTES = 9_000_000
 
 
 def read_csv(name: str) -> list[dict[str, str]]:
@@ -71,7 +71,11 @@ def test_a_sample_is_unsafe_exactly_when_a_known_category_is_true() -> None:
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the originals do not lie beside the checkout")
 def test_parquet_files_equal_the_originals() -> None:
     for path in sorted(SAMPLES.glob("*.parquet")):
-        assert path.read_bytes() == (SHARED / path.name).read_bytes(), path.name
+        if path.name.startswith("tweets_"):
+            original = pq.read_table(SHARED / path.name)
+            assert pq.read_table(path).equals(original.take(list(range(0, original.num_rows, 5))), check_metadata=True)
+        else:
+            assert path.read_bytes() == (SHARED / path.name).read_bytes(), path.name
 
 
 def test_samples_stay_small() -> None:
