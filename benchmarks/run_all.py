@@ -14,7 +14,7 @@ import time
 from race import HERE, environ, told
 from table import environment
 
-SCRIPTS = ("startup", "fit", "folds_and_path", "job", "metrics", "memory")
+SCRIPTS = ("startup", "fit", "folds_and_path", "job", "categories", "classes", "metrics", "memory")
 README = HERE / "README.md"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 

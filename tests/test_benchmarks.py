@@ -14,7 +14,7 @@ import pytest
 from documents import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
-QUICK = ("startup", "fit", "folds_and_path", "job", "metrics", "memory")
+QUICK = ("startup", "fit", "folds_and_path", "job", "categories", "classes", "metrics", "memory")
 # Two optima with gradients up to 1e-9, of a loss with curvature 1 at least.
 SAME_OPTIMUM = 1e-8
 
@@ -211,7 +211,7 @@ def test_penalties_tried_are_those_of_auto(module: Any) -> None:
 
 @pytest.mark.parametrize(("text", "nbytes"), [("8GB", 8 * 10**9), ("1.5mb", 1_500_000), ("2kb", 2000)])
 def test_amounts_are_read_as_headeval_reads_them(module: Any, text: str, nbytes: int) -> None:
-    from headeval.cli.options import memory_bytes
+    from headeval.cli.fit_options import memory_bytes
 
     assert module("memory").amount(text) == nbytes == memory_bytes(text)
 

@@ -164,7 +164,7 @@ class MultinomialProblem:
         return H.reshape(self.C * k, self.C * k)
 
     def gradient_tolerance(self) -> float:
-        """Return what ‖g‖∞ must fall below to count as zero: 1e-9, or the rounding of its own sum where that is more."""
+        """Return what ‖g‖∞ must fall below to count as zero: 1e-9, or its own rounding where that is more."""
         rounding = np.finfo(np.float64).eps * float((self.s @ np.abs(self.Xa)).max(initial=0.0))
         return max(GRADIENT_TOLERANCE, 4 * rounding)
 

@@ -172,12 +172,7 @@ def fit_temperature_scaling(logits: ArrayLike, labels: ArrayLike) -> Scaling:
     ValueError
         When an argument breaks the above.
     ScalingError
-        When T lies at or beyond `TEMPERATURE_BOUNDS`, the logits rank no better than chance or separate the
-        labels perfectly, the search does not converge, or the result is worse than leaving the logits alone.
-
-    References
-    ----------
-    Guo, Pleiss, Sun and Weinberger, On calibration of modern neural networks, ICML 2017, section 4.2.
+        When `usable_temperature` refuses it, or the result is worse than leaving the logits alone.
 
     Examples
     --------
@@ -186,8 +181,14 @@ def fit_temperature_scaling(logits: ArrayLike, labels: ArrayLike) -> Scaling:
     (1.4427, 0.0)
     """
     z, y = _binary_logits(logits, labels)
+    temperature = usable_temperature(np.column_stack([np.zeros_like(z), z]), y)
+    return _scaling("temperature", 1.0 / temperature, 0.0, z, y)
+
+
+def usable_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
+    """Return `fit_temperature`; a ScalingError for none, no convergence, or one outside `TEMPERATURE_BOUNDS`."""
     try:
-        temperature = fit_temperature(np.column_stack([np.zeros_like(z), z]), y, max_iter=200)
+        temperature = fit_temperature(logits, labels, max_iter=200)
     except RuntimeError as error:
         raise ScalingError(str(error)) from error
     low, high = TEMPERATURE_BOUNDS
@@ -196,7 +197,7 @@ def fit_temperature_scaling(logits: ArrayLike, labels: ArrayLike) -> Scaling:
             f"the best temperature, {temperature:.4g}, is not between {low:g} and {high:g}: "
             "these values do not look like logits of this classifier"
         )
-    return _scaling("temperature", 1.0 / temperature, 0.0, z, y)
+    return temperature
 
 
 def fit_platt_scaling(logits: ArrayLike, labels: ArrayLike) -> Scaling:

@@ -7,7 +7,7 @@ import numpy as np
 
 from headeval.core.checks import FloatArray
 from headeval.core.intervals import Interval
-from headeval.core.stable import sigmoid
+from headeval.core.stable import sigmoid, softmax
 
 CONFIDENCE = 0.95
 
@@ -53,6 +53,33 @@ def scaling_intervals(
         return None, None
     slopes = _wald(slope, 1 / math.sqrt(information) / unit)
     return slopes, _wald(intercept, math.sqrt(1 / total + mean * mean / information)) if intercept_fitted else None
+
+
+def temperature_slope_interval(slope: float, logits: FloatArray) -> Interval | None:
+    """Return the interval of β = 1/T of p = softmax(β z): the information is Σ Var_p[z] over the rows.
+
+    Parameters
+    ----------
+    slope : β of maximum likelihood.
+    logits : (n, C) z, finite; the rows of the fit.
+
+    Returns
+    -------
+    None where the rows tell nothing that float64 could hold.
+
+    Examples
+    --------
+    Of two classes it is that of `scaling_intervals`.
+
+    >>> interval = temperature_slope_interval(math.log(2), np.array([[0.0, 1.0], [0.0, -1.0]] * 3))
+    >>> round(interval.lower, 4), round(interval.upper, 4)
+    (-1.0042, 2.3905)
+    """
+    unit = float(np.abs(logits).max()) or 1.0  # in units of which no square overflows
+    p, x = softmax(slope * logits), logits / unit
+    centred = x - (p * x).sum(axis=1, keepdims=True)
+    information = float((p * np.square(centred)).sum())
+    return _wald(slope, 1 / math.sqrt(information) / unit) if information > 0 else None
 
 
 def _wald(value: float, error: float) -> Interval | None:

@@ -1,11 +1,13 @@
 """Unlabelled benign traffic, scored by a head block by block: only a few numbers a row are kept."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headeval.core.checks import FloatArray
+from headeval.core.stable import sigmoid
 from headeval.errors import DataError
 from headeval.files.arrow_errors import shown
 from headeval.files.collecting import usable
@@ -16,6 +18,7 @@ from headeval.files.tables import Tables
 from headeval.files.vectors import VectorReader, find_embedding
 from headeval.head import LinearHead
 from headeval.head_history import RowsSeen, rows_seen
+from headeval.joint_heads import JointHeads
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,17 @@ def read_benign(tables: Tables, head: LinearHead, *, embedding: str, track: Trac
     ------
     DataError : for embeddings that are missing, cannot be used or are not the head's width, and for no rows at all.
     """
-    where = find_embedding(tables, embedding)
-    reader = VectorReader(where, dim=head.dim)
-    keeping = Keeping(hold=False, project=lambda embeddings: head.probs(embeddings)[:, None])
+    (rows,) = read_benign_of(tables, [head], embedding=embedding, track=track)
+    return rows
+
+
+def read_benign_of(
+    tables: Tables, heads: Sequence[LinearHead], *, embedding: str, track: Track = untracked
+) -> tuple[BenignRows, ...]:
+    """Score every row with several heads of one width, over one reading; errors as of `read_benign`."""
+    where, joint = find_embedding(tables, embedding), JointHeads(heads)
+    reader = VectorReader(where, dim=joint.dim)
+    keeping = Keeping(hold=False, project=lambda embeddings: sigmoid(joint.logits(embeddings)))
     embedded = EmbeddedRows(where.dtype, expected=tables.n_rows, keeping=keeping)
     blocks = track(tables.blocks(where.columns), tables.n_rows)
     found = usable(blocks, lambda block, place: reader.read(block.batch, place))
@@ -59,4 +70,8 @@ def read_benign(tables: Tables, head: LinearHead, *, embedding: str, track: Trac
     if probs is None or not probs.size:
         raise DataError(f"{shown(tables.paths[0])}: has no rows; benign traffic is needed to certify a flag rate")
     text = fingerprint(digests, np.zeros(len(digests), dtype=np.uint8))
-    return BenignRows(probs[:, 0], text, digests[:, 0], rows_seen(head.metrics, digests[:, 0]))
+    short = digests[:, 0]
+    return tuple(
+        BenignRows(probs[:, index].copy(), text, short, rows_seen(head.metrics, short))
+        for index, head in enumerate(heads)
+    )

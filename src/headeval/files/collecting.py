@@ -1,9 +1,9 @@
 """The columns of the examples, gathered block by block."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,27 +12,35 @@ from numpy.typing import NDArray
 from headeval.errors import DataError
 from headeval.files.arrow_errors import reading, shown
 from headeval.files.categories import MISSING, Categories
+from headeval.files.coded_columns import Coded, CodedColumn
 from headeval.files.embedded_rows import EmbeddedRows, Keeping
 from headeval.files.growing import GrowingArray
-from headeval.files.labels import resolve_labels
-from headeval.files.numeric import read_numbers
+from headeval.files.number_columns import read_class_scores, read_known_scores, read_scores, read_weights
 from headeval.files.row_faults import Place, RowFaults
 from headeval.files.tables import Block
 from headeval.files.vectors import EmbeddingColumns, VectorReader
-from headeval.printable import quoted
+from headeval.printable import listed, quoted
 
-NULL_SLICE = "(null)"
-# With larger ones, products of weights and their sums would leave the range of float64.
-_HEAVIEST = 1e100
+Many = Literal["", "classes", "categories"]
 # A column of so many values is no column of labels; without a stop, one of identifiers would be read to its end.
 _MOST_LABELS = 1000
+_LABELS_HOLD = {"": "a label has two", "classes": "too many for classes", "categories": "a label has two"}
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which columns to read, and how."""
+    """Which columns to read, and how.
 
-    label: str
+    Attributes
+    ----------
+    labels : the columns of the labels; several only of categories.
+    score : a column of scores, or None.
+    is_prob : whether scores must be probabilities.
+    many : what the labels are: of two classes (""), of many classes, or of categories, any of which may be unknown.
+    score_columns : a column of scores for each of the classes, or one for each of the categories.
+    """
+
+    labels: tuple[str, ...]
     embedding: EmbeddingColumns | None
     score: str | None
     is_prob: bool
@@ -41,13 +49,20 @@ class Wanted:
     by: tuple[str, ...]
     drop_unlabelled: bool
     dim: int | None
+    many: Many = ""
+    score_columns: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
         """The names of all columns, each once."""
-        singles = (self.label, self.score, self.weight, self.group, *self.by)
         vectors = () if self.embedding is None else self.embedding.columns
-        return list(dict.fromkeys([*(name for name in singles if name is not None), *vectors]))
+        return list(dict.fromkeys([*self.singles, *vectors]))
+
+    @property
+    def singles(self) -> list[str]:
+        """The names of the columns that are no embeddings."""
+        names = (*self.labels, self.score, *self.score_columns, self.weight, self.group, *self.by)
+        return [name for name in names if name is not None]
 
 
 class Collector:
@@ -55,6 +70,7 @@ class Collector:
 
     Attributes
     ----------
+    wanted : what is gathered.
     faults : the rows that cannot be used.
     unlabelled : how many rows were left out since they have no label.
     embedded : what is kept of the embeddings, or None.
@@ -63,19 +79,22 @@ class Collector:
     def __init__(self, wanted: Wanted, n_rows: int | None, keeping: Keeping) -> None:
         self.faults = RowFaults()
         self.unlabelled = 0
-        self._wanted = wanted
-        self._labels = _CodedColumn(wanted.label, n_rows, numbers_in_text=True, blank_is_missing=True)
+        self.wanted = wanted
+        self._labels = [
+            CodedColumn(name, n_rows, numbers_in_text=True, blank_is_missing=True) for name in wanted.labels
+        ]
         self._groups = None
         if wanted.group is not None:
-            self._groups = _CodedColumn(wanted.group, n_rows, numbers_in_text=False, blank_is_missing=True)
+            self._groups = CodedColumn(wanted.group, n_rows, numbers_in_text=False, blank_is_missing=True)
         self._slices = {
-            name: _CodedColumn(name, n_rows, numbers_in_text=False, blank_is_missing=False) for name in wanted.by
+            name: CodedColumn(name, n_rows, numbers_in_text=False, blank_is_missing=False) for name in wanted.by
         }
         self._vectors = None if wanted.embedding is None else VectorReader(wanted.embedding, dim=wanted.dim)
         self.embedded: EmbeddedRows | None = None
         if wanted.embedding is not None:
             self.embedded = EmbeddedRows(wanted.embedding.dtype, expected=n_rows, keeping=keeping)
         self._scores = GrowingArray(np.float64, expected=n_rows)
+        self._many_scores = GrowingArray(np.float64, expected=n_rows)
         self._weights = GrowingArray(np.float64, expected=n_rows)
         self._kept = GrowingArray(np.bool_, expected=n_rows)
 
@@ -97,40 +116,29 @@ class Collector:
         """Take the rows of a block; return their embeddings, if there are any and no row so far is at fault."""
         self.faults.raise_if_any(unless_in=block.path)
         place = place_of(block, self.faults)
-        codes = self._labels.categories.codes(block.batch.column(self._wanted.label), place)
+        codes = [column.categories.codes(block.batch.column(column.name), place) for column in self._labels]
         batch, codes, place = self._labelled(block.batch, codes, place)
         if batch.num_rows == 0:
             return None
-        self._labels.codes.append(codes)
+        for labels, by_row in zip(self._labels, codes, strict=True):
+            labels.codes.append(by_row)
         self._refuse_identifiers(place)
         embeddings = None if self._vectors is None else self._vectors.read(batch, place)
-        if self._wanted.score is not None:
-            _append(self._scores, read_scores(batch, self._wanted.score, place, is_prob=self._wanted.is_prob))
-        if self._wanted.weight is not None:
-            _append(self._weights, _read_weights(batch, self._wanted.weight, place))
+        if self.wanted.score is not None:
+            _append(self._scores, read_scores(batch, self.wanted.score, place, is_prob=self.wanted.is_prob))
+        if self.wanted.score_columns:
+            _append(self._many_scores, self._read_scores(batch, codes, place))
+        if self.wanted.weight is not None:
+            _append(self._weights, read_weights(batch, self.wanted.weight, place))
         if self._groups is not None:
             self._groups.codes.append(self._read_groups(batch, self._groups.categories, place))
         for name, column in self._slices.items():
             column.codes.append(column.categories.codes(batch.column(name), place))
         return None if self.faults else embeddings
 
-    def labels(
-        self, *, where: str, positive: str | None, classes: tuple[str, str] | None
-    ) -> tuple[NDArray[np.uint8], tuple[str, str]]:
-        """Return the labels, shape (n,), and the names of the classes (negative, positive).
-
-        Raises
-        ------
-        DataError : where no row has a label, or the values do not make two classes.
-        """
-        codes = self._labels.codes.array()
-        if not len(codes):
-            raise DataError(f"{where} has no label in any of its {self.unlabelled} rows")
-        texts = self._labels.categories.texts
-        counts = dict(zip(texts, np.bincount(codes, minlength=len(texts)).tolist(), strict=True))
-        rule = resolve_labels(counts, where=where, positive=positive, classes=classes)
-        is_positive = np.array([text in rule.positives for text in texts], dtype=np.uint8)
-        return is_positive[codes], rule.classes
+    def labels(self) -> tuple[Coded, ...]:
+        """Return the columns of labels, each with the values that it holds."""
+        return tuple(column.coded() for column in self._labels)
 
     def kept(self) -> NDArray[np.bool_]:
         """Return which rows of the files have a label and were kept, shape (all rows,)."""
@@ -138,65 +146,57 @@ class Collector:
 
     def scores(self) -> NDArray[np.float64] | None:
         """Return the scores, shape (n,), or None."""
-        return None if self._wanted.score is None else self._scores.array()
+        return None if self.wanted.score is None else self._scores.array()
 
-    def weights(self, *, where: str) -> NDArray[np.float64] | None:
-        """Return the weights, shape (n,), or None.
+    def many_scores(self) -> NDArray[np.float64] | None:
+        """Return a column of scores a class or category, shape (n, C), or None."""
+        return self._many_scores.array() if self.wanted.score_columns else None
 
-        Raises
-        ------
-        DataError : where all weights are zero.
-        """
-        if self._wanted.weight is None:
-            return None
-        weights = self._weights.array()
-        if not weights.any():
-            raise DataError(f"{where}: all weights are 0")
-        return weights
+    def weights(self) -> NDArray[np.float64] | None:
+        """Return the weights, shape (n,), or None."""
+        return None if self.wanted.weight is None else self._weights.array()
 
-    def groups(self) -> NDArray[np.int64] | None:
-        """Return the groups, shape (n,), numbered in the order of their texts, which no row order changes; or None."""
-        if self._groups is None:
-            return None
-        texts = self._groups.categories.texts
-        rank = np.empty(len(texts), dtype=np.int64)
-        rank[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
-        groups: NDArray[np.int64] = rank[self._groups.codes.array()]
-        return groups
+    def groups(self) -> Coded | None:
+        """Return the groups, or None."""
+        return None if self._groups is None else self._groups.coded()
 
-    def slices(self) -> Mapping[str, NDArray[np.object_]]:
-        """Return by column the text of each row, shape (n,); for a null what `null_text` says."""
-        slices = {}
-        for name, column in self._slices.items():
-            texts = column.categories.texts
-            # The last element is the one that the code MISSING, -1, stands for.
-            slices[name] = np.array([*texts, null_text(texts)], dtype=object)[column.codes.array()]
-        return slices
+    def slices(self) -> dict[str, Coded]:
+        """Return by column the values that slices are made of."""
+        return {name: column.coded() for name, column in self._slices.items()}
 
     def _labelled(
-        self, batch: pa.RecordBatch, codes: NDArray[np.int64], place: Place
-    ) -> tuple[pa.RecordBatch, NDArray[np.int64], Place]:
-        missing = codes == MISSING
+        self, batch: pa.RecordBatch, codes: list[NDArray[np.int64]], place: Place
+    ) -> tuple[pa.RecordBatch, list[NDArray[np.int64]], Place]:
+        """Return the rows that have a label; of several labels they need one."""
+        missing = np.logical_and.reduce([column == MISSING for column in codes])
         self._kept.append(~missing)
         if not missing.any():
             return batch, codes, place
-        if not self._wanted.drop_unlabelled:
-            label = f"column {quoted(self._wanted.label)} has no label (null, NaN or empty)"
+        if not self.wanted.drop_unlabelled:
+            label = f"{columns_text(self.wanted.labels)} has no label (null, NaN or empty)"
             place.fault(missing, label, advice="--drop-unlabelled leaves such rows out")
             return batch, codes, place
         self.unlabelled += int(missing.sum())
-        labelled = pa.array(~missing)
         with reading(place.path):
-            kept = batch.filter(labelled)
-        return kept, codes[~missing], place.of(~missing)
+            kept = batch.filter(pa.array(~missing))
+        return kept, [column[~missing] for column in codes], place.of(~missing)
 
     def _refuse_identifiers(self, place: Place) -> None:
-        if len(self._labels.categories) > _MOST_LABELS:
-            column = f"column {quoted(self._wanted.label)}"
-            raise DataError(
-                f"{shown(place.path)}: {column} holds more than {_MOST_LABELS} different values, "
-                "a label has two; name the column of the labels with --label"
-            )
+        for column in self._labels:
+            if len(column.categories) > _MOST_LABELS:
+                raise DataError(
+                    f"{shown(place.path)}: column {quoted(column.name)} holds more than {_MOST_LABELS} different "
+                    f"values, {_LABELS_HOLD[self.wanted.many]}; name the column of the labels with --label"
+                )
+
+    def _read_scores(
+        self, batch: pa.RecordBatch, codes: list[NDArray[np.int64]], place: Place
+    ) -> NDArray[np.float64] | None:
+        """Return the scores of all classes or categories."""
+        names, is_prob = self.wanted.score_columns, self.wanted.is_prob
+        if self.wanted.many == "categories":
+            return read_known_scores(batch, names, [column != MISSING for column in codes], place, is_prob=is_prob)
+        return read_class_scores(batch, names, place, is_prob=is_prob)
 
     def _read_groups(self, batch: pa.RecordBatch, groups: Categories, place: Place) -> NDArray[np.int64]:
         codes = groups.codes(batch.column(groups.name), place)
@@ -205,34 +205,15 @@ class Collector:
         return codes
 
 
-def null_text(texts: Collection[str]) -> str:
-    """Return what stands for a null beside the values `texts`: "(null)", or with a number where that is a value.
+def columns_text(names: Sequence[str]) -> str:
+    """Return columns by their names, for a message.
 
     Examples
     --------
-    >>> null_text(["en"]), null_text(["en", "(null)"]), null_text(["(null)", "(null, 2)"])
-    ('(null)', '(null, 2)', '(null, 3)')
+    >>> columns_text(["hate"]), columns_text(["hate", "spam"])
+    ("column 'hate'", "columns 'hate', 'spam'")
     """
-    text, number = NULL_SLICE, 1
-    while text in texts:
-        number += 1
-        text = f"({NULL_SLICE[1:-1]}, {number})"
-    return text
-
-
-def read_scores(batch: pa.RecordBatch, name: str, place: Place, *, is_prob: bool) -> NDArray[np.float64] | None:
-    """Return a column of scores, shape (n,); None, its faults noted, where a row is no number or no probability."""
-    scores = read_numbers(batch.column(name), name, place)
-    if scores is None or not is_prob:
-        return scores
-    outside = (scores < 0) | (scores > 1)
-    if outside.any():
-        label = f"column {quoted(name)} is no probability in [0, 1]"
-        percent = scores.min() >= 0 and scores.max() <= 100
-        advice = "if it holds per cent, divide by 100; " if percent else ""
-        advice += f"if it holds logits, use --logit {quoted(name)}"
-        place.fault(outside, label, advice=advice, cells=scores[outside].tolist())
-    return scores
+    return f"column{'' if len(names) == 1 else 's'} {listed(names)}"
 
 
 def place_of(block: Block, faults: RowFaults) -> Place:
@@ -260,27 +241,6 @@ def usable(
     faults.raise_if_any()
 
 
-class _CodedColumn:
-    """A column of names and the code of each row."""
-
-    def __init__(self, name: str, n_rows: int | None, *, numbers_in_text: bool, blank_is_missing: bool) -> None:
-        self.categories = Categories(name, numbers_in_text=numbers_in_text, blank_is_missing=blank_is_missing)
-        self.codes = GrowingArray(np.int32, expected=n_rows)
-
-
 def _append(rows: GrowingArray, values: NDArray[Any] | None) -> None:
     if values is not None:
         rows.append(values)
-
-
-def _read_weights(batch: pa.RecordBatch, name: str, place: Place) -> NDArray[np.float64] | None:
-    weights = read_numbers(batch.column(name), name, place)
-    if weights is None:
-        return None
-    negative, heavy = weights < 0, weights > _HEAVIEST
-    if negative.any():
-        place.fault(negative, f"column {quoted(name)} is a negative weight", cells=weights[negative].tolist())
-    if heavy.any():
-        label = f"column {quoted(name)} is a weight above {_HEAVIEST:g}"
-        place.fault(heavy, label, advice="divide all weights by a large number", cells=weights[heavy].tolist())
-    return weights

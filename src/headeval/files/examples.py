@@ -1,25 +1,43 @@
 """Labelled examples from tables: embeddings or scores with their labels, weights, groups and slices."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from headeval.errors import DataError
-from headeval.files.arrow_errors import shown
-from headeval.files.collecting import Collector, Wanted
+from headeval.files.class_labels import ClassRule, resolve_classes
+from headeval.files.coded_columns import Coded
+from headeval.files.collecting import Wanted
 from headeval.files.embedded_rows import Keeping, OnBlock, Project
 from headeval.files.fingerprint import fingerprint, row_digests
-from headeval.files.tables import Block, Tables
-from headeval.files.vectors import EmbeddingColumns, find_embedding
-from headeval.printable import quoted
+from headeval.files.gathered_rows import (
+    Collect,
+    Track,
+    check_columns,
+    embedded_fields,
+    file_names,
+    gathered,
+    untracked,
+    usable_weights,
+)
+from headeval.files.labels import LabelRule
+from headeval.files.tables import Tables
+from headeval.files.vectors import EmbeddingColumns
+from headeval.printable import listed, quoted
 
-Track = Callable[[Iterable[Block], int | None], Iterable[Block]]
-Collect = Callable[[Tables, Wanted, Keeping, Track], Collector]
+__all__ = [
+    "Collect",
+    "Examples",
+    "Track",
+    "file_names",
+    "read_examples",
+    "require_both_classes",
+    "untracked",
+]
 
 
 @dataclass(frozen=True)
@@ -43,6 +61,10 @@ class Examples:
     unlabelled : how many rows were left out since they have no label.
     kept : which rows of the files these are, shape (n + unlabelled,).
     embedding_digests : of each row's embedding, shape (n, 2), or None; see `digests`.
+    class_names : all classes in their order, the last of which is flagged. Of more than two, the last is the positive
+        class of `labels` and `classes`, against the rest.
+    class_codes : which of more than two classes each row is of, an index into `class_names`, shape (n,); else None.
+    class_scores : a column of scores for each class, in their order, shape (n, C); None where these were not read.
     """
 
     labels: NDArray[np.uint8]
@@ -58,6 +80,9 @@ class Examples:
     unlabelled: int
     kept: NDArray[np.bool_]
     embedding_digests: NDArray[np.uint64] | None
+    class_names: tuple[str, ...]
+    class_codes: NDArray[np.int16] | None = None
+    class_scores: NDArray[np.float64] | None = None
 
     @property
     def embedding_columns(self) -> tuple[str, ...]:
@@ -74,12 +99,7 @@ class Examples:
     @cached_property
     def fingerprint(self) -> str:
         """Of rows and labels; the same rows in another order or in other files have the same."""
-        return fingerprint(self.digests, self.labels)
-
-
-def untracked(blocks: Iterable[Block], n_rows: int | None) -> Iterable[Block]:  # noqa: ARG001 - the form of a Track
-    """Return the blocks as they are."""
-    return blocks
+        return fingerprint(self.digests, self.labels if self.class_codes is None else self.class_codes)
 
 
 def read_examples(
@@ -87,10 +107,12 @@ def read_examples(
     *,
     label: str = "label",
     positive: str | None = None,
-    classes: tuple[str, str] | None = None,
+    classes: tuple[str, ...] | None = None,
+    many_classes: bool = False,
     embedding: str | None = None,
     score: str | None = None,
     score_kind: Literal["logit", "prob"] | None = None,
+    class_scores: Sequence[str] = (),
     weight: str | None = None,
     group: str | None = None,
     by: Sequence[str] = (),
@@ -109,10 +131,13 @@ def read_examples(
     tables : the opened files.
     label : the column of the labels.
     positive : the value that is the positive class; needed unless the values are a known pair or `classes` is given.
-    classes : the classes (negative, positive) of the head that is to be evaluated.
+    classes : the classes of the head that is to be evaluated, (negative, positive) or more, the last of which is the
+        flagged one.
+    many_classes : whether more than two values are classes where `classes` does not name them, see `resolve_classes`.
     embedding : the column of vectors or the prefix of numbered columns; None reads no embeddings.
     score : the column of scores; None reads none.
-    score_kind : "prob" demands scores in [0, 1].
+    score_kind : "prob" demands scores in [0, 1], and of `class_scores` that those of a row add up to 1.
+    class_scores : a column of scores for each class, in the order of the classes.
     weight, group : the columns of weights and of groups.
     by : columns whose values are kept as text, to evaluate slices.
     drop_unlabelled : leave rows without a label out instead of refusing them.
@@ -139,14 +164,10 @@ def read_examples(
     >>> examples.labels.tolist(), examples.classes, examples.scores.tolist()
     ([1, 0], ('ham', 'spam'), [1.5, -2.0])
     """
-    named = {label: "--label", weight: "--weight", group: "--group"} | dict.fromkeys(by, "--by")
-    for file in tables.files:
-        for column, option in named.items():
-            if column is not None:
-                file.field(column, option=option)
+    check_columns(tables, [label], weight=weight, group=group, by=by, scores=class_scores)
     wanted = Wanted(
-        label=label,
-        embedding=None if embedding is None else _embedding(tables, embedding, (label, score, weight, group, *by)),
+        labels=(label,),
+        embedding=None,
         score=score,
         is_prob=score_kind == "prob",
         weight=weight,
@@ -154,57 +175,56 @@ def read_examples(
         by=tuple(by),
         drop_unlabelled=drop_unlabelled,
         dim=dim,
+        many="classes" if many_classes or len(classes or ()) > 2 else "",
+        score_columns=tuple(class_scores),
     )
-    collector = (collect or _collected)(tables, wanted, Keeping(hold, project, on_block), track)
-    labels, names = collector.labels(
-        where=f"{file_names(tables)}: column {quoted(label)}", positive=positive, classes=classes
-    )
-    embedded = collector.embedded
+    rows = gathered(tables, wanted, embedding, Keeping(hold, project, on_block), track=track, collect=collect)
+    (coded,) = rows.labels()
+    where = f"{file_names(tables)}: column {quoted(label)}"
+    if not len(coded.codes):
+        raise DataError(f"{where} has no label in any of its {rows.unlabelled} rows")
+    rule = resolve_classes(coded.counts(), where=where, positive=positive, classes=classes, many=many_classes)
+    groups = rows.groups()
     return Examples(
-        labels=labels,
-        classes=names,
-        embedding_at=wanted.embedding,
-        dim=None if embedded is None else embedded.dim,
-        embeddings=None if embedded is None else embedded.embeddings(),
-        projected=None if embedded is None else embedded.projected(),
-        scores=collector.scores(),
-        weights=collector.weights(where=f"{file_names(tables)}: column {quoted(weight)}"),
-        groups=collector.groups(),
-        slices=collector.slices(),
-        unlabelled=collector.unlabelled,
-        kept=collector.kept(),
-        embedding_digests=None if embedded is None else embedded.digests(),
+        **_labelled(coded, rule),
+        **embedded_fields(rows),
+        scores=rows.scores(),
+        weights=usable_weights(rows.weights(), where=f"{file_names(tables)}: column {quoted(weight)}"),
+        groups=None if groups is None else groups.ranks(),
+        slices={name: column.row_texts() for name, column in rows.slices().items()},
+        unlabelled=rows.unlabelled,
+        kept=rows.kept(),
+        class_scores=rows.many_scores(),
     )
 
 
 def require_both_classes(examples: Examples, tables: Tables) -> None:
-    """Refuse examples of one class only, with which nothing can be fitted.
+    """Refuse examples that lack a class, with which nothing can be fitted.
 
     Raises
     ------
-    DataError : where all labels are the same.
+    DataError : where all labels are the same, or, of more than two classes, one has no row.
     """
     n, positives = len(examples.labels), int(examples.labels.sum())
-    if positives in (0, n):
+    codes, names = examples.class_codes, examples.class_names
+    if codes is not None:
+        missing = [name for name, rows in zip(names, np.bincount(codes, minlength=len(names)), strict=True) if not rows]
+        if missing:
+            raise DataError(f"{file_names(tables)}: no row is {listed(missing)}: rows of every class are needed")
+    elif positives in (0, n):
         name = examples.classes[1 if positives else 0]
         raise DataError(f"{file_names(tables)}: all {n} rows are {quoted(name)}: rows of both classes are needed")
 
 
-def _collected(tables: Tables, wanted: Wanted, keeping: Keeping, track: Track) -> Collector:
-    collector = Collector(wanted, tables.n_rows, keeping)
-    try:
-        collector.read(track(tables.blocks(wanted.columns), tables.n_rows))
-    except MemoryError as error:
-        raise DataError(f"{file_names(tables)}: the rows do not fit into memory; use fewer of them") from error
-    pa.default_memory_pool().release_unused()  # what decoding took, and nothing will take again
-    return collector
-
-
-def _embedding(tables: Tables, name: str, taken: Sequence[str | None]) -> EmbeddingColumns:
-    return find_embedding(tables, name, taken={column for column in taken if column is not None})
-
-
-def file_names(tables: Tables) -> str:
-    """Return the first file and how many more there are, for a message."""
-    more = len(tables.paths) - 1
-    return shown(tables.paths[0]) + ("" if more == 0 else f" and {more} more file{'' if more == 1 else 's'}")
+def _labelled(coded: Coded, rule: LabelRule | ClassRule) -> dict[str, Any]:
+    """Return the fields of `Examples` that say what the rows are."""
+    if isinstance(rule, LabelRule):
+        labels = coded.mapped(dict.fromkeys(rule.positives, 1), np.uint8, 0)
+        return {"labels": labels, "classes": rule.classes, "class_names": rule.classes}
+    codes = coded.mapped(rule.codes, np.int16, -1)
+    return {
+        "labels": (codes == len(rule.names) - 1).astype(np.uint8),
+        "classes": rule.classes,
+        "class_names": rule.names,
+        "class_codes": codes,
+    }

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _CHUNK_BYTES = 2**20
-_CHUNK_DIGESTS = 2**16  # of which sums of 32 bits, three times each, stay far below 2**64
+_CHUNK_DIGESTS = 2**16  # of which sums of 32 bits, times 2**16 for the last of all classes, stay below 2**64
 _DIGEST_BYTES = 16
 # Powers of two that both float32 and float64 hold exactly, so that a product with one is rounded as `ldexp` rounds.
 _LARGEST_EXPONENT = 126
@@ -67,15 +67,16 @@ def _level(rows: NDArray[Any], levelled: NDArray[np.float32]) -> None:
         levelled[...] = np.ldexp(rows.astype(np.float64), -exponents[:, None])
 
 
-def fingerprint(digests: NDArray[np.uint64], labels: NDArray[np.uint8]) -> str:
+def fingerprint(digests: NDArray[np.uint64], labels: NDArray[np.uint8] | NDArray[np.int16]) -> str:
     """Return the number of rows and a digest of rows and labels that does not depend on their order.
 
-    The digests of the rows are added modulo 2**128, those of the positives three times.
+    The digests of the rows are added modulo 2**128, those of the positives three times; of more than two classes those
+    of class c 2c + 1 times.
 
     Parameters
     ----------
     digests : of the rows, shape (n, 2).
-    labels : shape (n,), 0 or 1.
+    labels : shape (n,), 0 or 1, or the codes of classes.
 
     Examples
     --------
@@ -87,7 +88,7 @@ def fingerprint(digests: NDArray[np.uint64], labels: NDArray[np.uint8]) -> str:
     total = 0
     for start in range(0, len(labels), _CHUNK_DIGESTS):
         part = slice(start, start + _CHUNK_DIGESTS)
-        times = np.where(labels[part] != 0, np.uint64(3), np.uint64(1))
+        times = 2 * labels[part].astype(np.uint64) + np.uint64(1)
         high, low = digests[part, 0], digests[part, 1]
         for limb, shift in (
             (high >> np.uint64(32), 96),

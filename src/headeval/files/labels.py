@@ -1,6 +1,6 @@
 """Which of the values of a label column is the positive class; it is never guessed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from headeval.errors import DataError
@@ -50,7 +50,7 @@ def resolve_labels(
     ('ham', 'spam')
     """
     if positive is not None:
-        if classes is not None and _spelled_alike(classes)(positive) == _spelled_alike(classes)(classes[0]):
+        if classes is not None and spelled_alike(classes)(positive) == spelled_alike(classes)(classes[0]):
             raise DataError(
                 f"{where}: --positive {quoted(positive)} is the class that the head does not flag; it flags "
                 f"{quoted(classes[1])}"
@@ -58,9 +58,9 @@ def resolve_labels(
         return _named(counts, where, positive, classes)
     if classes is not None:
         return _by_head(counts, where, classes)
-    pair = _known_pair(counts)
+    pair = known_pair(counts)
     if pair is None:
-        _refuse_more_than_two(counts, where)
+        _refuse_more_than_two(counts, where, or_name_them=True)
         raise DataError(
             f"{where} holds {counted(counts)}: which is the positive class? Name it with --positive, "
             f"the one that is to be flagged: {' or '.join(f'--positive {quoted(text)}' for text in sorted(counts))}"
@@ -83,9 +83,9 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def _named(counts: Mapping[str, int], where: str, positive: str, classes: tuple[str, str] | None) -> LabelRule:
-    pair = _known_pair(counts)
+    pair = known_pair(counts)
     if pair is None:
-        _refuse_more_than_two(counts, where)
+        _refuse_more_than_two(counts, where, or_name_them=classes is None)
     positives = _matching(counts, positive, pair)
     if not positives:
         raise DataError(f"{where} has no value {quoted(positive)} (--positive); it holds {counted(counts)}")
@@ -110,9 +110,9 @@ def _matching(counts: Mapping[str, int], positive: str, pair: tuple[str, str] | 
 
 
 def _by_head(counts: Mapping[str, int], where: str, classes: tuple[str, str]) -> LabelRule:
-    alike = _spelled_alike(classes)
+    alike = spelled_alike(classes)
     negative, positive = map(alike, classes)
-    pair = _known_pair(counts)
+    pair = known_pair(counts)
     mixed = pair is None and alike is _value  # 0 in one row and true in the next are no one column
     if not mixed and {alike(text) for text in counts} <= {negative, positive}:
         return LabelRule(classes, frozenset(text for text in counts if alike(text) == positive))
@@ -125,7 +125,7 @@ def _by_head(counts: Mapping[str, int], where: str, classes: tuple[str, str]) ->
     )
 
 
-def _spelled_alike(classes: tuple[str, str]) -> Callable[[str], str]:
+def spelled_alike(classes: Collection[str]) -> Callable[[str], str]:
     """Return what maps all spellings of one of the classes to the same text."""
     known = {name.casefold() for name in classes} in map(set, KNOWN_PAIRS)
     return _value if known else canonical_number
@@ -136,7 +136,8 @@ def _value(text: str) -> str:
     return _SAME_VALUE.get(folded, folded)
 
 
-def _known_pair(counts: Mapping[str, int]) -> tuple[str, str] | None:
+def known_pair(counts: Collection[str]) -> tuple[str, str] | None:
+    """Return which of the known pairs all values belong to, or None."""
     folded = {text.casefold() for text in counts}
     return next((pair for pair in KNOWN_PAIRS if folded <= set(pair)), None)
 
@@ -158,9 +159,10 @@ def _in_case_of(model: str, name: str) -> str:
     return name.upper() if model.isupper() else name.title() if model.istitle() else name
 
 
-def _refuse_more_than_two(counts: Mapping[str, int], where: str) -> None:
+def _refuse_more_than_two(counts: Mapping[str, int], where: str, *, or_name_them: bool = False) -> None:
     if len(counts) > 2:
+        named = ", or name all classes in their order with --classes, the flagged one last" if or_name_them else ""
         raise DataError(
             f"{where} holds {len(counts)} different values, a label has two: {counted(counts)}; "
-            "make a column with two, or leave the other rows out"
+            f"make a column with two, or leave the other rows out{named}"
         )

@@ -8,21 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headeval.errors import DataError
-from headeval.files.categories import MISSING, Categories
+from headeval.files.coded_columns import Coded
 from headeval.files.collecting import Collector, Wanted
 from headeval.files.embedded_rows import EmbeddedRows, Keeping
-from headeval.files.growing import GrowingArray
 from headeval.files.locations import Location
 from headeval.files.parts import TablePart
 from headeval.files.row_faults import Place, RowFaults
-
-
-@dataclass(frozen=True, slots=True)
-class Coded:
-    """A column of names: its distinct values in the order in which they are met, and the code of each row, (n,)."""
-
-    texts: tuple[str, ...]
-    codes: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +24,7 @@ class PartFacts:
     ----------
     labels, groups, slices : the columns of names.
     scores, weights : (n,), or None.
+    many_scores : a column of scores a class or category, (n, C), or None.
     kept : which rows of the part have a label and were kept.
     unlabelled : how many were left out.
     width : of the embeddings, or None.
@@ -42,10 +34,11 @@ class PartFacts:
     error : what ended the reading, or None.
     """
 
-    labels: Coded
+    labels: tuple[Coded, ...]
     groups: Coded | None
     slices: Mapping[str, Coded]
     scores: NDArray[np.float64] | None
+    many_scores: NDArray[np.float64] | None
     weights: NDArray[np.float64] | None
     kept: NDArray[np.bool_]
     unlabelled: int
@@ -97,7 +90,7 @@ class PartCollector(Collector):
     def gather(self) -> None:
         """Read the part; whatever is wrong with it is among its facts."""
         try:
-            self.read(self._part.blocks(self._wanted.columns))
+            self.read(self._part.blocks(self.wanted.columns))
         except DataError as error:
             self._error = str(error)
 
@@ -107,13 +100,14 @@ class PartCollector(Collector):
 
     def facts(self, *, with_embeddings: bool = False) -> PartFacts:
         """Return what has been gathered."""
-        embedded, groups = self.embedded, self._groups
+        embedded = self.embedded
         return PartFacts(
-            labels=_coded(self._labels.categories, self._labels.codes),
-            groups=None if groups is None else _coded(groups.categories, groups.codes),
-            slices={name: _coded(column.categories, column.codes) for name, column in self._slices.items()},
+            labels=self.labels(),
+            groups=self.groups(),
+            slices=self.slices(),
             scores=self.scores(),
-            weights=None if self._wanted.weight is None else self._weights.array(),
+            many_scores=self.many_scores(),
+            weights=self.weights(),
             kept=self.kept(),
             unlabelled=self.unlabelled,
             width=None if self._vectors is None else self._vectors.width,
@@ -150,7 +144,8 @@ class JoinedParts(Collector):
             self.faults.take(fault, path)
         self.unlabelled += facts.unlabelled
         self._kept.append(facts.kept)
-        self._labels.codes.append(_joined(self._labels.categories, facts.labels))
+        for column, labels in zip(self._labels, facts.labels, strict=True):
+            column.join(labels)
         self._refuse_identifiers(Place(path, np.empty(0, dtype=np.int64), False, self.faults))
         if facts.error is not None:
             raise DataError(facts.error)
@@ -173,12 +168,14 @@ class JoinedParts(Collector):
     def _take_columns(self, facts: PartFacts) -> None:
         if facts.scores is not None:
             self._scores.append(facts.scores)
+        if facts.many_scores is not None and len(facts.many_scores):
+            self._many_scores.append(facts.many_scores)
         if facts.weights is not None:
             self._weights.append(facts.weights)
         if facts.groups is not None and self._groups is not None:
-            self._groups.codes.append(_joined(self._groups.categories, facts.groups))
+            self._groups.join(facts.groups)
         for name, coded in facts.slices.items():
-            self._slices[name].codes.append(_joined(self._slices[name].categories, coded))
+            self._slices[name].join(coded)
         if self.embedded is not None:
             self.embedded.join(facts)
 
@@ -198,15 +195,3 @@ class _JoinedRows(EmbeddedRows):
         else:
             self._n += len(facts.digests)
             self.dim = facts.width
-
-
-def _coded(categories: Categories, codes: GrowingArray) -> Coded:
-    return Coded(tuple(categories.texts), codes.array())
-
-
-def _joined(categories: Categories, coded: Coded) -> NDArray[np.int32]:
-    """Return the codes of a part as those of the whole."""
-    codes = [categories.code_of(text) for text in coded.texts]
-    # The last element is the one that the code MISSING, -1, stands for.
-    joined: NDArray[np.int32] = np.array([*codes, MISSING], dtype=np.int32)[coded.codes]
-    return joined

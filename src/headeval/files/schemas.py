@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
+_REFERS_TO = {"categories-report": ("report",)}
+
 
 def load_schema(name: str) -> dict[str, Any]:
     """Return the schema `name`, such as "linear-head", freshly parsed: the caller may change it.
@@ -31,8 +33,7 @@ def load_schema(name: str) -> dict[str, Any]:
 def validator(name: str) -> "Draft202012Validator":
     """Return a validator (JSON Schema draft 2020-12) for the schema `name`.
 
-    Its registry is empty: a reference that the schema does not resolve itself is an error and never a
-    request to another host.
+    A reference to anything but these schemas is an error and never a request to another host.
 
     Raises
     ------
@@ -45,9 +46,11 @@ def validator(name: str) -> "Draft202012Validator":
     False
     """
     from jsonschema import Draft202012Validator
-    from referencing import Registry
+    from referencing import Registry, Resource
 
-    return Draft202012Validator(load_schema(name), registry=Registry())
+    others = (Resource.from_contents(load_schema(other)) for other in _REFERS_TO.get(name, ()))
+    registry: Registry[Any] = Registry().with_resources((str(other.id()), other) for other in others)
+    return Draft202012Validator(load_schema(name), registry=registry)
 
 
 def _schema_text(file_name: str) -> str:

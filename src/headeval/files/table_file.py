@@ -77,7 +77,7 @@ class TableFile:
             hint = _closest(name, names)
             advice = f"; name another with {option} COL" if option else ""
             raise DataError(
-                f"{shown(self.path)} has no column {quoted(name)}{hint}; its columns are {_families(names)}{advice}"
+                f"{shown(self.path)} has no column {quoted(name)}{hint}; its columns are {families(names)}{advice}"
             )
         return self.schema.field(positions[0])
 
@@ -124,7 +124,7 @@ def _batches(file: TableFile, columns: Sequence[str] | None, row_groups: range |
         yield pa.RecordBatch.from_arrays(arrays, names=[names[position] for position in positions])
 
 
-def _families(names: Sequence[str]) -> str:
+def families(names: Sequence[str]) -> str:
     """Return the column names as text; numbered ones of one prefix as the first and the last."""
     shown_names = []
     for prefix, group in itertools.groupby(names, key=_prefix):

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from headeval.errors import DataError
 from headeval.files.arrow_errors import shown
 from headeval.files.categories import Categories
-from headeval.files.collecting import null_text, read_scores, usable
+from headeval.files.coded_columns import null_text
+from headeval.files.collecting import usable
 from headeval.files.embedded_rows import EmbeddedRows, Keeping
 from headeval.files.examples import Track, untracked
 from headeval.files.fingerprint import row_digests
 from headeval.files.growing import GrowingArray
+from headeval.files.number_columns import read_scores
 from headeval.files.row_faults import Place
 from headeval.files.tables import Block, Tables
 from headeval.files.vectors import EmbeddingColumns, VectorReader, find_embedding

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from headeval.errors import DataError
 from headeval.files.arrow_errors import reading, shown
+from headeval.files.category_rows import CategoryExamples
 from headeval.files.collecting import place_of, usable
 from headeval.files.examples import Examples, Track, file_names, untracked
 from headeval.files.fingerprint import row_digests
@@ -21,7 +22,7 @@ from headeval.printable import listed, quoted
 
 
 def embedding_matrices(
-    tables: Tables, examples: Examples | UnlabelledRows, *, track: Track = untracked
+    tables: Tables, examples: Examples | CategoryExamples | UnlabelledRows, *, track: Track = untracked
 ) -> Iterator[NDArray[Any]]:
     """Read the embeddings of the very same rows once more, matrix after matrix, each of shape (m, d) and not empty.
 
@@ -38,7 +39,7 @@ def embedding_matrices(
     """
     if examples.embedding_at is None or examples.dim is None:
         raise ValueError("the examples were read without embeddings")
-    digests = examples.embedding_digests if isinstance(examples, Examples) else None
+    digests = None if isinstance(examples, UnlabelledRows) else examples.embedding_digests
     return _unchanged(
         tables, _embedding_matrices(tables, examples.embedding_at, examples.dim, examples.kept, track), digests
     )

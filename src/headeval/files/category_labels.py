@@ -1,0 +1,51 @@
+"""Which values of the label columns of several categories are positive."""
+
+from collections.abc import Mapping, Sequence
+
+from headeval.files.categories import canonical_number
+from headeval.files.labels import LabelRule, known_pair, resolve_labels
+from headeval.printable import quoted
+
+
+def resolve_categories(
+    counts: Mapping[str, Mapping[str, int]],
+    *,
+    where: str,
+    positive: str | None = None,
+    classes: Sequence[tuple[str, str] | None] | None = None,
+) -> list[LabelRule]:
+    """Decide for each category by itself which values are positive, as `resolve_labels` does.
+
+    A column without any value is of the classes ("not NAME", "NAME"). Where `positive` is a value of other columns, a
+    column that holds one other value alone has no positive row.
+
+    Parameters
+    ----------
+    counts : by column, how often each value occurs.
+    where : the files, for messages.
+    positive : the value that is the positive class in every column whose values are no known pair.
+    classes : for each category the classes (negative, positive) of a head, or None.
+
+    Raises
+    ------
+    DataError : as `resolve_labels` does, for the first column of which no two classes can be made.
+
+    Examples
+    --------
+    >>> rules = resolve_categories({"hate": {"true": 1}, "spam": {"no": 3, "yes": 1}}, where="data", positive="yes")
+    >>> [rule.classes for rule in rules]
+    [('false', 'true'), ('no', 'yes')]
+    """
+    wanted = set() if positive is None else {positive, canonical_number(positive)}
+    elsewhere = any(wanted & values.keys() for values in counts.values())
+    rules = []
+    for (name, values), of_head in zip(counts.items(), classes or [None] * len(counts), strict=True):
+        named = None if known_pair(values) is not None else positive
+        if not values:
+            rules.append(LabelRule(of_head or (f"not {name}", name), frozenset()))
+        elif named is not None and elsewhere and len(values) == 1 and not wanted & values.keys():
+            rules.append(LabelRule(of_head or (next(iter(values)), named), frozenset()))
+        else:
+            at = f"{where}: column {quoted(name)}"
+            rules.append(resolve_labels(values, where=at, positive=named, classes=of_head))
+    return rules

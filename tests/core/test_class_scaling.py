@@ -1,0 +1,155 @@
+"""Temperature of many classes against scipy's minimiser and the curvature there; the threshold that follows it."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import special, stats
+from scipy.optimize import minimize_scalar
+from sklearn.metrics import log_loss
+
+from headeval.core.checks import FloatArray, IntArray
+from headeval.core.class_scaling import closest_threshold, fit_class_temperature
+from headeval.core.scaling import ScalingError, fit_temperature_scaling
+
+Z95 = stats.norm.ppf(0.975)
+
+
+def sample(seed: int, n: int = 400, classes: int = 4, temperature: float = 2.0) -> tuple[FloatArray, IntArray]:
+    """Logits that are `temperature` times too large, with labels drawn from the right ones."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, classes)) * 1.5
+    p = special.softmax(z, axis=1)
+    return temperature * z, np.array([rng.choice(classes, p=row) for row in p])
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+def test_temperature_is_the_minimiser_of_the_log_loss(classes: int, temperature: float) -> None:
+    z, y = sample(classes, classes=classes, temperature=temperature)
+    names = np.arange(classes)
+
+    def loss(beta: float) -> float:
+        return float(log_loss(y, special.softmax(beta * z, axis=1), labels=names))
+
+    best = minimize_scalar(loss, bounds=(0.01, 20), method="bounded", options={"xatol": 1e-12}).x
+    scaling = fit_class_temperature(z, y)
+    assert scaling.temperature == pytest.approx(1 / best, rel=1e-6)
+    assert scaling.log_loss_before == pytest.approx(loss(1.0), rel=1e-12)
+    assert scaling.log_loss_after == pytest.approx(loss(1 / scaling.temperature), rel=1e-12)
+    assert (scaling.method, scaling.intercept) == ("temperature", 0.0)
+
+
+def test_the_interval_is_that_of_the_curvature_of_the_loss() -> None:
+    z, y = sample(3, n=60, classes=3)
+    scaling = fit_class_temperature(z, y)
+    with mpmath.workdps(40):
+        rows = [[mpmath.mpf(v) for v in row] for row in z.tolist()]
+
+        def total(beta: mpmath.mpf) -> mpmath.mpf:
+            return mpmath.fsum(
+                mpmath.log(mpmath.fsum(mpmath.exp(beta * v) for v in row)) - beta * row[label]
+                for row, label in zip(rows, y.tolist(), strict=True)
+            )
+
+        error = 1 / math.sqrt(float(mpmath.diff(total, scaling.slope, 2)))
+    interval = scaling.slope_interval
+    assert interval is not None
+    assert interval.lower == pytest.approx(scaling.slope - Z95 * error, rel=1e-9)
+    assert interval.upper == pytest.approx(scaling.slope + Z95 * error, rel=1e-9)
+    assert (interval.confidence, interval.method) == (0.95, "Wald")
+
+
+def test_of_two_classes_all_is_as_of_their_log_odds() -> None:
+    z, y = sample(4, classes=2)
+    many, two = fit_class_temperature(z, y), fit_temperature_scaling(z[:, 1] - z[:, 0], y)
+    assert many.temperature == pytest.approx(two.temperature, rel=1e-10)
+    assert many.log_loss_after == pytest.approx(two.log_loss_after, rel=1e-12)
+    assert many.slope_interval is not None
+    assert two.slope_interval is not None
+    assert many.slope_interval.lower == pytest.approx(two.slope_interval.lower, rel=1e-9)
+    assert many.as_they_are == two.as_they_are
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-60, 1e60, 1e300])
+def test_the_unit_of_the_logits_overflows_nothing(factor: float) -> None:
+    z, y = sample(5, n=100)
+    with pytest.raises(ScalingError, match="not between"):
+        fit_class_temperature(factor * z, y)
+
+
+def test_right_logits_are_left_as_they_are_in_19_of_20_samples() -> None:
+    """Within three standard errors of 300 samples."""
+    said = [fit_class_temperature(*sample(seed, 200, 3, 1.0)).as_they_are is True for seed in range(300)]
+    assert np.mean(said) == pytest.approx(0.95, abs=0.038)
+
+
+def test_a_class_without_rows_is_no_error() -> None:
+    z, y = sample(6, classes=3)
+    kept = y != 1
+    assert fit_class_temperature(z[kept], y[kept]).temperature > 0
+
+
+@pytest.mark.parametrize(
+    ("logits", "labels", "why"),
+    [
+        ([[0.0, 0.0, 3.0], [3.0, 0.0, 0.0]], [2, 0], "separate"),
+        ([[0.0, 0.0, 3.0], [3.0, 0.0, 0.0]], [0, 2], "no better than chance"),
+    ],
+)
+def test_what_has_no_temperature_is_refused(logits: list[list[float]], labels: list[int], why: str) -> None:
+    with pytest.raises(ScalingError, match=why):
+        fit_class_temperature(logits, labels)
+
+
+def changes(was: np.ndarray, now: np.ndarray, threshold: float) -> int:
+    return int((was != (now >= threshold)).sum())
+
+
+few_values = arrays(
+    np.float64, st.shared(st.integers(1, 12), key="n"), elements=st.sampled_from((np.arange(9) / 8).tolist())
+)
+
+
+@given(before=few_values, after=few_values, threshold=st.sampled_from([0.0, 0.3, 0.5, 0.625, 1.0]))
+def test_no_threshold_changes_fewer_decisions(before: np.ndarray, after: np.ndarray, threshold: float) -> None:
+    """Ties, 0 and 1 included. Of those that change as few, none flags more nearly as many; the highest is taken."""
+    was = before >= threshold
+    found = closest_threshold(threshold, before, after)
+    tried = [t for t in np.arange(33) / 32 if changes(was, after, t) <= changes(was, after, found)]
+    assert 0 <= found <= 1
+    assert min(changes(was, after, t) for t in tried) == changes(was, after, found)
+    flagged = int((after >= found).sum())
+    others = [int((after >= t).sum()) for t in tried]
+    assert min(abs(n - was.sum()) for n in others) == abs(flagged - was.sum())
+    assert flagged == min(n for n in others if abs(n - was.sum()) == abs(flagged - was.sum()))
+
+
+def test_the_threshold_stays_where_it_serves_as_well() -> None:
+    p = np.array([0.1, 0.3, 0.6, 0.9])
+    assert closest_threshold(0.47, p, p) == 0.47
+    assert closest_threshold(0.0, p, p) == 0.0
+    assert closest_threshold(1.0, p, p) == 1.0
+
+
+def test_a_monotone_map_changes_no_decision() -> None:
+    p = np.random.default_rng(1).random(200)
+    found = closest_threshold(0.7, p, p**3)
+    np.testing.assert_array_equal(p >= 0.7, p**3 >= found)
+
+
+@pytest.mark.parametrize(("before", "after"), [([0.5], [0.5, 0.6]), ([0.5], [1.5]), ([-0.1], [0.5])])
+def test_what_are_no_probabilities_of_the_same_rows_is_refused(before: list[float], after: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"before|after"):
+        closest_threshold(0.5, before, after)
+
+
+def test_a_row_whose_probability_is_one_cannot_be_passed_by_any_threshold() -> None:
+    """Three rows that passed have become certain: flagging the other two changes three, passing them all five."""
+    before, after = np.array([0.2, 0.2, 0.2, 0.9, 0.9]), np.array([1.0, 1.0, 1.0, 0.5, 0.5])
+    found = closest_threshold(0.5, before, after)
+    assert changes(before >= 0.5, after, found) == 3

@@ -1,0 +1,100 @@
+"""Log-odds and losses of many classes against exact arithmetic, and an order that the order of rows cannot change."""
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn import metrics
+
+from headeval.core.checks import FloatArray
+from headeval.core.class_scores import (
+    brier_of_rows,
+    class_log_odds,
+    class_probabilities,
+    losses_from_logits,
+    losses_from_probabilities,
+    order_of_contents,
+)
+from headeval.core.proper_scores import brier_score
+
+RNG = np.random.default_rng(3)
+
+
+def exact_log_odds(row: list[float], place: int) -> float:
+    with mpmath.workdps(60):
+        others = mpmath.fsum(mpmath.exp(z) for c, z in enumerate(row) if c != place)
+        return float(row[place] - mpmath.log(others))
+
+
+@pytest.mark.parametrize("spread", [0.1, 3.0, 50.0, 400.0])
+def test_log_odds_are_exact_where_probabilities_saturate(spread: float) -> None:
+    """Where p rounds to 1, log p − log(1 − p) would be infinite; taking the class out of a sum would lose the rest."""
+    z = spread * RNG.normal(size=(40, 5))
+    expected = [[exact_log_odds(row, c) for row in z.tolist()] for c in range(5)]
+    np.testing.assert_allclose(class_log_odds(z), expected, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("spread", [0.3, 300.0])
+def test_two_classes_are_the_difference_to_the_last_bit(spread: float) -> None:
+    """A class taken away again from the sum of all would leave 1 ± 2⁻⁵³ of the other."""
+    z = spread * RNG.normal(size=(500, 2))
+    assert class_log_odds(z)[1].tolist() == (z[:, 1] - z[:, 0]).tolist()
+    assert class_log_odds(z)[0].tolist() == (z[:, 0] - z[:, 1]).tolist()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 17])
+def test_blocks_of_rows_change_nothing(n_classes: int) -> None:
+    z = RNG.normal(size=(2**16 // n_classes + 5, n_classes))
+    assert class_log_odds(z)[:, -1].tolist() == class_log_odds(z[-1:])[:, 0].tolist()
+    assert class_probabilities(z)[-1].tolist() == class_probabilities(z[-1:])[0].tolist()
+
+
+def test_the_largest_logits_stay_finite() -> None:
+    z = np.array([[1.7e308, -1.7e308, 0.0], [0.0, 0.0, -1.7e308]])
+    found = class_log_odds(z)
+    assert np.isfinite(found).all()
+    assert np.argsort(found[:, 0]).tolist() == [1, 2, 0]
+    assert np.isfinite(losses_from_logits(z, np.array([1, 0]))).all()
+
+
+def test_log_loss_is_that_of_scikit_learn() -> None:
+    z, y = RNG.normal(size=(200, 4)), RNG.integers(4, size=200)
+    p = class_probabilities(z)
+    expected = metrics.log_loss(y, p, labels=range(4))
+    assert losses_from_logits(z, y).mean() == pytest.approx(expected, rel=1e-12)
+    assert losses_from_probabilities(p, y).mean() == pytest.approx(expected, rel=1e-12)
+
+
+def test_logits_know_losses_that_probabilities_round_away() -> None:
+    z = np.array([[800.0, 0.0, -5.0], [40.0, 0.0, 0.0]])
+    assert losses_from_logits(z, np.array([1, 0])).tolist() == pytest.approx([800.0, 2 * float(mpmath.exp(-40))])
+    assert losses_from_probabilities(np.array([[1.0, 0.0]]), np.array([1])).tolist() == [np.inf]
+    assert str(losses_from_probabilities(np.array([[1.0, 0.0]]), np.array([0]))[0]) == "0.0"
+
+
+def test_brier_is_that_of_each_class_added_up() -> None:
+    """Brier's own form: for two classes twice the one of a binary classifier."""
+    p, y = class_probabilities(RNG.normal(size=(90, 3))), RNG.integers(3, size=90)
+    each = sum(brier_score(p[:, c], y == c) for c in range(3))
+    assert brier_of_rows(p, y).mean() == pytest.approx(each)
+    assert brier_of_rows(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0, 0])).tolist() == [2.0, 0.0]
+
+
+FEW = hnp.arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(2, 4)), elements=st.integers(0, 2).map(float))
+
+
+@given(FEW, st.randoms(use_true_random=False))
+def test_the_order_of_rows_does_not_reach_the_order_of_contents(s: FloatArray, random: object) -> None:
+    """Rows of few values tie in some columns and not in others."""
+    n = s.shape[0]
+    key = (np.arange(n) % 2).astype(np.int64)
+    moved = np.array(sorted(range(n), key=lambda _: random.random()))  # type: ignore[attr-defined]
+    one, other = order_of_contents(s, key), order_of_contents(s[moved], key[moved])
+    assert sorted(one.tolist()) == list(range(n))
+    first, second = (
+        [*map(tuple, np.c_[rows, of].tolist())]
+        for rows, of in ((s[one], key[one]), (s[moved][other], key[moved][other]))
+    )
+    assert first == second == sorted(first)
