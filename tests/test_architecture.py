@@ -34,10 +34,13 @@ PACKAGES = {
 DRAWERS = {"utils", "util", "helpers", "common", "misc"}
 # function -> why it is longer than LONGEST_FUNCTION
 LONG_FUNCTIONS = {
-    "headeval.cli.fit.fit": "sixteen options, a line each; the body is 32 lines with its imports apart",
-    "headeval.cli.report.report": "twenty options, a line each; the body is 32 lines with its imports apart",
+    "headeval.cli.fit.fit": "25 options, a line each; the body is about 35 lines with its imports apart",
+    "headeval.cli.report.report": "41 options, a line each; most of the body hands them on",
     "headeval.cli.score.score": "nine options, a line each; the body is 32 lines with its imports apart",
-    "headeval.files.examples.read_examples": "thirteen arguments, a line each; the body is 38 lines",
+    "headeval.cli.calibrate.calibrate": "19 options, a line each; the body is short",
+    "headeval.cli.threshold.threshold": "20 options, a line each; the body is short",
+    "headeval.files.examples.read_examples": "sixteen arguments, a line each; the body is 38 lines",
+    "headeval.files.category_rows.read_category_examples": "sixteen arguments, a line each",
 }
 
 

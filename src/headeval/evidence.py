@@ -23,6 +23,7 @@ from headeval.scored_rows import ScoredRows
 
 MOST_RESAMPLES, FEWEST_RESAMPLES = 1000, 200
 _ROWS_OF_ALL_RESAMPLES = 100_000_000  # beyond 100,000 rows, so that large files take seconds and not minutes
+_FEW_ROWS = 5_000  # whose thousand resamples take a tenth of a second
 MOST_ROWS_DRAWN = 100_000
 """Of more rows without weights and groups, neighbours are merged before they are drawn (`headeval.core.cells`)."""
 
@@ -62,6 +63,22 @@ class Resampling:
         if n_resamples is None:
             n_resamples = max(FEWEST_RESAMPLES, min(MOST_RESAMPLES, _ROWS_OF_ALL_RESAMPLES // rows.n))
         return cls(whole_number("n_resamples", n_resamples, minimum=0), seed, rows.groups is not None)
+
+
+def shared_resamples(n: int, parts: int) -> int | None:
+    """Return how many resamples each of several parts of n rows gets, or None for as many as it gets by itself.
+
+    Of few rows none is spared. Of many, all parts together get twice those of one.
+
+    Examples
+    --------
+    >>> shared_resamples(700, 8), shared_resamples(50_000, 8), shared_resamples(50_000, 2)
+    (None, 250, 1000)
+    """
+    if n <= _FEW_ROWS or parts < 2:
+        return None
+    most = min(MOST_RESAMPLES, _ROWS_OF_ALL_RESAMPLES // n)
+    return max(FEWEST_RESAMPLES, min(most, 2 * MOST_RESAMPLES // parts))
 
 
 @dataclass(frozen=True, slots=True)

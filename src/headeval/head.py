@@ -183,9 +183,7 @@ class LinearHead:
         >>> head.logits([[300.0, 400.0]]).round(12).tolist()
         [1.2]
         """
-        z = self.class_logits(embeddings)
-        odds: FloatArray = z[:, -1] - logsumexp(z[:, :-1])  # of a single other class: its logit, exactly
-        return odds
+        return log_odds(self.class_logits(embeddings))
 
     def probabilities(self, embeddings: ArrayLike) -> FloatArray:
         """Return softmax(W u + b), (n, C); parameters and errors as for `class_logits`."""
@@ -255,6 +253,12 @@ class LinearHead:
             f"LinearHead(embedding_model={self.embedding_model!r}, classes={self.classes!r}, dim={self.dim}, "
             f"threshold={self.threshold!r}, metrics={sorted(self.metrics, key=str)!r})"
         )
+
+
+def log_odds(class_logits: FloatArray) -> FloatArray:
+    """Return z_last − logsumexp(all others), (n,), of class logits (n, C): the log-odds of the last class."""
+    odds: FloatArray = class_logits[:, -1] - logsumexp(class_logits[:, :-1])  # of one other class: its logit, exactly
+    return odds
 
 
 def _check_name(what: str, name: object) -> None:

@@ -14,6 +14,7 @@ from headeval.curves import Curves
 from headeval.drift import Drift, Leakage
 from headeval.evaluation import Evaluation
 from headeval.head_history import RowsSeen
+from headeval.multiclass import ClassEvaluation
 from headeval.requirements import Decision, EachDecision, Verdict
 from headeval.solver.penalty_path import Path
 
@@ -62,6 +63,7 @@ class Report:
     claim : what the head says its threshold keeps, tested on these rows.
     curves : what is drawn; only where something is.
     before : the reliability before the head's last calibration.
+    classes : all classes where there are more than two; `evaluation` is then of the flagged one against the rest.
     """
 
     provenance: Mapping[str, Any]
@@ -77,6 +79,7 @@ class Report:
     claim: ClaimCheck | None = None
     curves: Curves | None = None
     before: ReliabilityTable | None = None
+    classes: ClassEvaluation | None = None
 
     @property
     def in_sample(self) -> str | None:
@@ -105,6 +108,7 @@ class HeldOut:
     n_folds, fold_seed : of an out-of-fold evaluation, whose rows are those of the fit; 0 and None for other rows.
     seen : how many of other rows the fit has seen after all; when most, `how` is shown as a caution.
     leakage : which of other rows are, or nearly are, rows of the fit.
+    classes : all classes where there are more than two; `evaluation` is then of the flagged one against the rest.
     """
 
     how: str
@@ -113,6 +117,7 @@ class HeldOut:
     fold_seed: int | None = None
     seen: RowsSeen | None = None
     leakage: Leakage | None = None
+    classes: ClassEvaluation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +145,7 @@ class CalibrationSummary:
     Attributes
     ----------
     changes : decisions at the threshold that the calibration changes.
+    classes : all classes before and after; None for two.
     """
 
     provenance: Mapping[str, Any]
@@ -148,3 +154,4 @@ class CalibrationSummary:
     after: Evaluation
     changes: DecisionChanges
     notes: tuple[str, ...] = ()
+    classes: tuple[ClassEvaluation, ClassEvaluation] | None = None

@@ -3,12 +3,15 @@
 import difflib
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from headeval.comparison import COMPARED, DECISION_RATES
 from headeval.errors import UsageError
 from headeval.evaluation import METRICS
+from headeval.metric import MetricInfo
+from headeval.multiclass import CLASS_METRICS
 from headeval.printable import quoted
 
 Part = Literal["value", "lower", "upper"]
@@ -45,20 +48,23 @@ _COMPARED = ("auc", *COMPARED, *DECISION_RATES)
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A bound on one number, in the form METRIC[.diff][.lower|.upper] OPERATOR NUMBER.
+    """A bound on one number, in the form [OF:]METRIC[.diff][.lower|.upper] OPERATOR NUMBER.
 
     Attributes
     ----------
-    metric : a name in `evaluation.METRICS`.
+    metric : a name in `evaluation.METRICS`, or in `multiclass.CLASS_METRICS` where there are more than two classes.
     comparison : one of >=, <=, >, <.
     bound : finite.
     part : the metric's "value", or the "lower" or "upper" end of its interval.
     difference : whether the metric less that of the baseline is meant.
+    of : the category or class whose metric it is, text from outside; empty where there is but one label of two classes.
 
     Examples
     --------
     >>> str(Requirement("auc", ">=", -0.005, "lower", difference=True))
     'auc.diff.lower>=-0.005'
+    >>> str(Requirement("recall", ">=", 0.8, of="hate"))
+    'hate:recall>=0.8'
     """
 
     metric: str
@@ -66,18 +72,19 @@ class Requirement:
     bound: float
     part: Part = "value"
     difference: bool = False
+    of: str = ""
 
     @property
     def name(self) -> str:
-        """What is held against the bound, such as `auc.lower`."""
-        end = "" if self.part == "value" else f".{self.part}"
-        return f"{self.metric}{'.diff' if self.difference else ''}{end}"
+        """What is held against the bound, such as `auc.lower` or `hate:auc`."""
+        start, end = f"{self.of}:" if self.of else "", "" if self.part == "value" else f".{self.part}"
+        return f"{start}{self.metric}{'.diff' if self.difference else ''}{end}"
 
     def __str__(self) -> str:
         return f"{self.name}{self.comparison}{self.bound!r}"
 
 
-def parse_requirement(text: str, *, each: bool = False, baseline: bool = True) -> Requirement:
+def parse_requirement(text: str, *, each: bool = False, baseline: bool = True, of_parts: bool = False) -> Requirement:
     """Read `METRIC>=NUMBER` (or <=, >, <), where .lower, .upper, .diff, .diff.lower or .diff.upper may follow METRIC.
 
     Parameters
@@ -85,6 +92,7 @@ def parse_requirement(text: str, *, each: bool = False, baseline: bool = True) -
     text : as given on the command line.
     each : whether it is for --require-each, where there is no difference to a baseline.
     baseline : whether there is a baseline; without one a difference is refused.
+    of_parts : whether the name of a category or a class, which may hold colons itself, and a colon may stand before it.
 
     Raises
     ------
@@ -94,23 +102,25 @@ def parse_requirement(text: str, *, each: bool = False, baseline: bool = True) -
     Examples
     --------
     >>> parse_requirement("auc >= 0.95")
-    Requirement(metric='auc', comparison='>=', bound=0.95, part='value', difference=False)
+    Requirement(metric='auc', comparison='>=', bound=0.95, part='value', difference=False, of='')
     >>> str(parse_requirement("recall.lower > .8"))
     'recall.lower>0.8'
     """
     given = f"{'--require-each' if each else '--require'} {quoted(text)}"
-    match = _FORM.fullmatch(text)
+    of, _, asked = text.rpartition(":") if of_parts else ("", "", text)
+    match = _FORM.fullmatch(asked)
     if not match:
         quotes = "; put it in quotes, or the shell takes > and < for itself" if _is_name(text.strip()) else ""
         raise UsageError(f"{given} is not METRIC>=NUMBER (or <=, >, <), for example 'auc>=0.95'{quotes}")
     name, comparison, number = match.groups()
-    metric, part, difference = _meant(given, name)
+    known = METRICS | CLASS_METRICS if of_parts and not of else METRICS
+    metric, part, difference = _meant(given, name, known)
     if difference and (each or not baseline):
         raise UsageError(
             f"{given}: differences are held against all rows: use --require" if each else needs_baseline(given)
         )
-    requirement = Requirement(metric, comparison, _bound(given, number), part, difference)
-    _refuse_what_always_holds(given, requirement)
+    requirement = Requirement(metric, comparison, _bound(given, number), part, difference, of.strip())
+    _refuse_what_always_holds(given, requirement, known[metric])
     return requirement
 
 
@@ -136,12 +146,12 @@ def _is_name(text: str) -> bool:
     return metric in METRICS and f"{dot}{suffix}" in _SUFFIXES
 
 
-def _meant(given: str, name: str) -> tuple[str, Part, bool]:
+def _meant(given: str, name: str, metrics: Mapping[str, MetricInfo]) -> tuple[str, Part, bool]:
     """Return metric, part and whether a difference is meant."""
     metric, dot, rest = name.partition(".")
     suffix = f"{dot}{rest}"
-    if metric not in METRICS:
-        known = [f"{metric}{suffix}" for metric in METRICS for suffix in _SUFFIXES]
+    if metric not in metrics:
+        known = [f"{metric}{suffix}" for metric in metrics for suffix in _SUFFIXES]
         hint = synonym(metric) or _hint(name.lower().replace("-", "_"), known)
         raise UsageError(f"{given}: unknown metric {quoted(metric)}{hint}; known: {', '.join(METRICS)}")
     if suffix not in _SUFFIXES:
@@ -149,8 +159,8 @@ def _meant(given: str, name: str) -> tuple[str, Part, bool]:
         hint = _hint(turned if turned in _SUFFIXES else suffix.lower(), list(_SUFFIXES)[1:])
         raise UsageError(f"{given}: unknown part {quoted(suffix)}{hint}; known: {', '.join(filter(None, _SUFFIXES))}")
     part, difference = _SUFFIXES[suffix]
-    if part != "value" and not METRICS[metric].has_interval:
-        bounded = ", ".join(info.name for info in METRICS.values() if info.has_interval)
+    if part != "value" and not metrics[metric].has_interval:
+        bounded = ", ".join(info.name for info in metrics.values() if info.has_interval)
         raise UsageError(f"{given}: {metric} has no interval, so no .{part}; metrics with one: {bounded}")
     if difference and metric not in _COMPARED:
         raise UsageError(f"{given}: {metric} is not compared with a baseline; compared are: {', '.join(_COMPARED)}")
@@ -170,12 +180,12 @@ def _bound(given: str, number: str) -> float:
     return bound
 
 
-def _refuse_what_always_holds(given: str, requirement: Requirement) -> None:
+def _refuse_what_always_holds(given: str, requirement: Requirement, info: MetricInfo) -> None:
     """A gate that nothing can fail is a slip of the pen, most often 5 for 5 %.
 
     At the very end of the scale a gate still asks for something: that the metric is defined.
     """
-    if not METRICS[requirement.metric].is_share:
+    if not info.is_share:
         return
     least = -1 if requirement.difference else 0
     if requirement.bound > 1 if requirement.comparison[0] == "<" else requirement.bound < least:

@@ -11,8 +11,9 @@ from typing import Protocol
 from headeval.comparison import Comparison
 from headeval.core.intervals import Interval
 from headeval.errors import UsageError
-from headeval.evaluation import Evaluation
+from headeval.evaluation import METRICS, Evaluation
 from headeval.metric import Metric
+from headeval.multiclass import ClassEvaluation
 from headeval.printable import quoted
 from headeval.rates import EFFECTIVE
 from headeval.requirement_parsing import Requirement, needs_baseline
@@ -96,7 +97,12 @@ class JudgedSlice(Protocol):
         """Of the rows of the slice."""
 
 
-def decide(requirement: Requirement, evaluation: Evaluation, comparison: Comparison | None = None) -> Decision:
+def decide(
+    requirement: Requirement,
+    evaluation: Evaluation,
+    comparison: Comparison | None = None,
+    classes: ClassEvaluation | None = None,
+) -> Decision:
     """Hold the evaluation, or its difference to the baseline, against the requirement.
 
     A plain metric is met or not met; where it is undefined, the requirement is undecided. Ends of an interval come
@@ -117,6 +123,7 @@ def decide(requirement: Requirement, evaluation: Evaluation, comparison: Compari
     Parameters
     ----------
     comparison : with the baseline; only needed for differences.
+    classes : of more than two classes, whose own metrics and metrics of all classes together can be required.
 
     Raises
     ------
@@ -133,7 +140,7 @@ def decide(requirement: Requirement, evaluation: Evaluation, comparison: Compari
     >>> decide(parse_requirement("auc.lower>=0.95"), evaluation).verdict
     <Verdict.UNDECIDED: 'undecided'>
     """
-    metric = _measured(requirement, evaluation, comparison)
+    metric = _measured(requirement, evaluation, comparison, classes)
     if metric.value is None or math.isnan(metric.value):
         return Decision(requirement, None, Verdict.UNDECIDED, metric.reason or "undefined")
     if requirement.part == "value":
@@ -208,8 +215,23 @@ def _worst(judged: Iterable[tuple[str, str, Decision]]) -> Verdict:
     return Verdict.MET if verdicts == {Verdict.MET} else Verdict.UNDECIDED
 
 
-def _measured(requirement: Requirement, evaluation: Evaluation, comparison: Comparison | None) -> Metric:
-    metric: Metric = getattr(evaluation, requirement.metric)
+def undecided(requirement: Requirement, reason: str) -> Decision:
+    """Return the decision on a requirement of rows that there are not; it does not pass."""
+    return Decision(requirement, None, Verdict.UNDECIDED, reason)
+
+
+def undecided_each(requirement: Requirement, reason: str) -> EachDecision:
+    """Return the same of a requirement on every slice."""
+    return EachDecision(requirement, Verdict.UNDECIDED, 0, (), (), reason)
+
+
+def _measured(
+    requirement: Requirement,
+    evaluation: Evaluation,
+    comparison: Comparison | None,
+    classes: ClassEvaluation | None,
+) -> Metric:
+    metric = _metric(requirement, evaluation, classes)
     if not requirement.difference:
         return metric
     if comparison is None:
@@ -219,6 +241,17 @@ def _measured(requirement: Requirement, evaluation: Evaluation, comparison: Comp
         return Metric(difference.value, interval=difference.interval)
     of_baseline: Metric = getattr(comparison.baseline, requirement.metric)
     return Metric(None, metric.reason or of_baseline.reason or "it is not compared with the baseline")
+
+
+def _metric(requirement: Requirement, evaluation: Evaluation, classes: ClassEvaluation | None) -> Metric:
+    """Return the metric itself: of all classes or of one where there are several, else of the evaluation."""
+    measured: object = evaluation
+    if classes is not None and requirement.of:
+        measured = next(part for part in classes.per_class if part.name == requirement.of)
+    elif classes is not None and requirement.metric not in METRICS:
+        measured = classes
+    metric: Metric = getattr(measured, requirement.metric)
+    return metric
 
 
 def _holds(requirement: Requirement, value: float) -> bool:

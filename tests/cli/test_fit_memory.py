@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from headeval.cli import options, training_rows
+from headeval.cli import fit_options, training_rows
 from headeval.errors import UsageError
 from headeval.solver.stream import StreamSource
 
@@ -55,7 +55,7 @@ def weights_of(head: dict[str, Any]) -> np.ndarray:
     ],
 )
 def test_amounts_of_memory(text: str, expected: int) -> None:
-    assert options.memory_bytes(text) == expected
+    assert fit_options.memory_bytes(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_amounts_of_memory(text: str, expected: int) -> None:
 )
 def test_other_amounts_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--memory takes an amount such as 2GB"):
-        options.memory_bytes(text)
+        fit_options.memory_bytes(text)
 
 
 def test_the_command_refuses_them_before_it_reads(headeval: Headeval) -> None:

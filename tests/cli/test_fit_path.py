@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from headeval.cli import options
+from headeval.cli import fit_options
 from headeval.errors import UsageError
 from headeval.files.heads import read_head
 
@@ -35,7 +35,7 @@ def head_of(tmp_path: Path, name: str = "linear-head.json") -> dict[str, Any]:
     ],
 )
 def test_penalties_are_numbers_or_a_grid(text: str, expected: tuple[float, ...] | None) -> None:
-    assert options.penalties(text) == expected
+    assert fit_options.penalties(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_penalties_are_numbers_or_a_grid(text: str, expected: tuple[float, ...] 
 )
 def test_other_penalties_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--l2"):
-        options.penalties(text)
+        fit_options.penalties(text)
 
 
 @pytest.mark.parametrize("arguments", [("--l2", "0,1"), ("--l2", "1,1"), ("--l2", "one"), ("--l2-rule", "least")])

@@ -7,8 +7,9 @@ import pytest
 
 from headeval.cli.judging import before_calibration
 from headeval.cli.main import run
-from headeval.cli.rows import Columns, Subject, read_subject
+from headeval.cli.rows import Columns, read_subject
 from headeval.cli.sources import choose_source
+from headeval.cli.subject import Subject
 from headeval.files.tables import open_tables
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"

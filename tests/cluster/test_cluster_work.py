@@ -85,7 +85,7 @@ def first_part(paths: list[str]) -> tuple[TablePart, Wanted]:
     tables = open_tables(paths)
     where = find_embedding(tables, "embedding")
     wanted = Wanted(
-        label="label",
+        labels=("label",),
         embedding=where,
         score=None,
         is_prob=False,

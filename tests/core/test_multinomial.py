@@ -19,7 +19,8 @@ def some_rows(n: int = 240, d: int = 4, C: int = 3, *, seed: int = 0) -> tuple[n
 
 
 def probabilities(X: np.ndarray, W: np.ndarray) -> np.ndarray:
-    return special.softmax(X @ W[:, :-1].T + W[:, -1], axis=1)
+    p: np.ndarray = special.softmax(X @ W[:, :-1].T + W[:, -1], axis=1)
+    return p
 
 
 def loss(W: np.ndarray, X: np.ndarray, y: np.ndarray, *, l2: float, s: np.ndarray) -> float:
@@ -47,7 +48,8 @@ def test_weights_are_those_that_scipy_finds_from_the_loss_alone() -> None:
         W = w.reshape(3, 3)
         g = (s[:, None] * (probabilities(X, W) - np.eye(3)[y])).T @ np.column_stack([X, np.ones(len(X))])
         g[:, :-1] += 0.5 * W[:, :-1]
-        return g.ravel()
+        flat: np.ndarray = g.ravel()
+        return flat
 
     found = optimize.minimize(
         lambda w: loss(w.reshape(3, 3), X, y, l2=0.5, s=s),
@@ -143,7 +145,7 @@ def test_rows_far_on_their_own_side_still_count() -> None:
     z = np.array([[50.0, 0.0, 0.0]])
     r = np.exp(-50.0)
     np.testing.assert_allclose(problem.gradient(z, np.zeros((3, 1)))[:, 0], [-2 * r, r, r], rtol=1e-12)
-    assert problem.loss(z, np.zeros((3, 1))) == pytest.approx(2 * r, rel=1e-12)
+    assert problem.loss(z, np.zeros((3, 1))) == pytest.approx(2 * r, rel=1e-12, abs=0.0)
     assert problem.loss(1000 * z, np.zeros((3, 1))) == 0.0
     assert problem.loss(-1000 * z, np.zeros((3, 1))) == pytest.approx(50_000 + np.log(2))
 

@@ -84,7 +84,9 @@ def projected(embeddings):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"hold": False}, {"project": projected, "hold": False}, {"score_kind": "logit"}], ids=str
+    "options",
+    [{}, {"hold": False}, {"project": projected, "hold": False}, {"score_kind": "logit"}],
+    ids=["held", "not held", "projected", "logits"],
 )
 def test_a_category_is_what_reading_its_label_alone_gives(tmp_path, options):
     tables = write(tmp_path, make_columns())

@@ -123,8 +123,10 @@ def test_values_that_are_no_class_are_named_with_their_counts(tmp_path):
         read_examples(tables, classes=("a", "b", "c"))
     assert str(error.value).split("a.parquet': ")[1].splitlines() == [
         "column 'label' holds 'q' (2 rows), '\\x1b[0m' (1 row), none of which is one of the classes 'a', 'b', 'c'",
-        "name the column of the labels with --label, the classes of columns of scores with --classes or, of a column "
-        "with two values, the one that is flagged with --positive",
+        (
+            "name the column of the labels with --label, the classes of columns of scores with --classes or, of a "
+            "column with two values, the one that is flagged with --positive"
+        ),
     ]
     with pytest.raises(DataError, match=r"holds 'B' \(1 row\), which is none of the classes 'a', 'b', 'c'\nadd what"):
         resolve_classes({"a": 2, "B": 1}, where="here", classes=("a", "b", "c"), many=True)

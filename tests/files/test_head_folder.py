@@ -382,7 +382,8 @@ def test_two_files_of_one_category_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [b"\xff.json", b"%FF.json"])
 def test_a_file_whose_name_is_no_text_is_named(name: bytes, tmp_path: Path) -> None:
     write_heads(tmp_path / "heads", {"hate": head()}, force=False)
-    shutil.copy(tmp_path / "heads" / "hate.json", os.path.join(os.fsencode(tmp_path / "heads"), name))  # noqa: PTH118
+    content = (tmp_path / "heads" / "hate.json").read_bytes()
+    (tmp_path / "heads" / os.fsdecode(name)).write_bytes(content)
     with pytest.raises(HeadError, match="no valid Unicode"):
         read_heads(tmp_path / "heads")
     with pytest.raises(OutputError, match="no valid Unicode"):

@@ -1,5 +1,6 @@
 """Requirements that a threshold can be certified for, and the goal that decides among those that meet them."""
 
+import dataclasses
 import difflib
 import re
 from collections.abc import Sequence
@@ -60,7 +61,7 @@ def measured_errors(counts: ConfusionCounts, flagged_benign: int, benign: int, m
 
 
 def parse_certifiable(texts: Sequence[str], *, labelled: bool, benign: bool) -> tuple[Requirement, ...]:
-    """Read requirements that can be certified with the rows there are.
+    """Read requirements that can be certified with the rows there are; a category and a colon may stand before each.
 
     Parameters
     ----------
@@ -88,11 +89,14 @@ def parse_certifiable(texts: Sequence[str], *, labelled: bool, benign: bool) -> 
 
 def _certifiable(text: str) -> Requirement:
     shown = f"--require {quoted(text)}"
-    named = _NAME.match(text)
+    of, colon, asked = text.rpartition(":")
+    if colon and not of.strip():
+        raise UsageError(f"{shown}: no category stands before the colon")
+    named = _NAME.match(asked)
     name = named.group(1) if named else ""
     if named and name not in CERTIFIABLE:
         raise UsageError(f"{shown}: {_uncertifiable(name, named.group(2))}")
-    requirement = parse_requirement(text)
+    requirement = parse_requirement(text, of_parts=True)
     metric = requirement.metric
     side, example = CERTIFIABLE[metric][0], "0.01" if CERTIFIABLE[metric][0] == "<" else "0.9"
     if requirement.comparison[0] != side:
@@ -112,6 +116,26 @@ def _certifiable(text: str) -> Requirement:
             f"'{metric}{side}={abs(impossible - 0.001):g}' takes 2,995 rows without an error at 95 %"
         )
     return requirement
+
+
+def refuse_categories(requirements: Sequence[Requirement], what: str) -> None:
+    """Refuse requirements of a category where there are no categories.
+
+    Parameters
+    ----------
+    what : is asked instead, in words, such as "--plan".
+
+    Raises
+    ------
+    UsageError : naming the first.
+    """
+    for requirement in requirements:
+        if requirement.of:
+            plain = dataclasses.replace(requirement, of="")
+            raise UsageError(
+                f"--require {quoted(requirement)}: {what} knows no categories: write {quoted(plain)} "
+                "(several take a folder of heads, --head FOLDER)"
+            )
 
 
 def _uncertifiable(name: str, rest: str) -> str:

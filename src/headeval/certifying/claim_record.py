@@ -121,6 +121,20 @@ def moved_claim(metrics: Mapping[str, Any], threshold: float, moved: float) -> d
     return {**metrics, KEY: {**entry, "threshold": moved}}
 
 
+def dropped_claim(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `metrics` whose claim, if any, speaks of the head before: its scores have since changed their order.
+
+    Examples
+    --------
+    >>> dropped_claim({"threshold": {"goal": "largest recall"}})
+    {'threshold_before_calibration': {'goal': 'largest recall'}}
+    """
+    history = dict(metrics)
+    if KEY in history:
+        history[f"{KEY}_before_calibration"] = history.pop(KEY)
+    return history
+
+
 def _requirement_document(part: ClaimedRequirement) -> dict[str, Any]:
     return {
         "requirement": str(part.requirement),

@@ -13,16 +13,29 @@ from headeval.errors import FitError
 _ADVICE = "loosen one of them, lower --confidence, give more rows, or take a better head; nothing was written"
 
 
-def infeasible(sample: Sample, allowed: Sequence[Allowed], *, confidence: float) -> FitError:
+class InfeasibleError(FitError):
+    """No threshold can be certified.
+
+    Attributes
+    ----------
+    short : the reason and what it would take in one line, for a table of many heads.
+    """
+
+    def __init__(self, text: str, short: str) -> None:
+        super().__init__(text)
+        self.short = short
+
+
+def infeasible(sample: Sample, allowed: Sequence[Allowed], *, confidence: float) -> InfeasibleError:
     """Return the error for requirements that leave no threshold: the first that fails alone, or how they clash."""
     for part in allowed:
         if part.certified.errors_allowed == -1:
-            return FitError(_too_few(part, confidence))
+            return _too_few(part, confidence)
         if part.certified.grid is not None and part.certified.empty:
-            return FitError(_imprecise(sample, part, confidence))
+            return _imprecise(sample, part, confidence)
         if part.certified.lower >= 1.0:
-            return FitError(_saturated(part))
-    return FitError(_clash(sample, allowed, confidence))
+            return _saturated(part)
+    return _clash(sample, allowed, confidence)
 
 
 def level_text(part: Allowed, confidence: float) -> str:
@@ -32,28 +45,30 @@ def level_text(part: Allowed, confidence: float) -> str:
     return f"{100 * part.level:.10g} % (its share of {100 * confidence:.10g} % for all requirements together)"
 
 
-def _too_few(part: Allowed, confidence: float) -> str:
+def _too_few(part: Allowed, confidence: float) -> InfeasibleError:
     metric, bound, n = part.requirement.metric, part.requirement.bound, part.certified.n
     rate = bound if CERTIFIABLE[metric][0] == "<" else 1 - bound
     more, _ = more_rows_needed(n, 0, rate, confidence=part.level)
     error = "missed" if metric == "recall" else "flagged"
-    return (
+    return InfeasibleError(
         f"{part.requirement} cannot be certified at {level_text(part, confidence)} on {n:,} {part.among}, "
         f"even if none of them were {error}\n"
-        f"it takes {n + more:,}, which is {more:,} more; or a looser bound, or a lower --confidence (see --plan)"
+        f"it takes {n + more:,}, which is {more:,} more; or a looser bound, or a lower --confidence (see --plan)",
+        f"{part.requirement} takes {n + more:,} {part.among}: {more:,} more",
     )
 
 
-def _saturated(part: Allowed) -> str:
+def _saturated(part: Allowed) -> InfeasibleError:
     allowed = part.certified.errors_allowed or 0
-    return (
+    return InfeasibleError(
         f"{part.requirement} leaves no threshold: more than the {allowed:,} allowed of {part.certified.n:,} "
         f"{part.among} have a probability of 1 or as near as floats tell\n"
-        "no threshold up to 1 passes them: calibrate the head, or fit a better one"
+        "no threshold up to 1 passes them: calibrate the head, or fit a better one",
+        f"{part.requirement}: more than {allowed:,} of {part.certified.n:,} {part.among} have a probability of 1",
     )
 
 
-def _imprecise(sample: Sample, part: Allowed, confidence: float) -> str:
+def _imprecise(sample: Sample, part: Allowed, confidence: float) -> InfeasibleError:
     """The nearest of the thresholds where walks begin is shown, with what more flagged rows would do there."""
     rate = 1 - part.requirement.bound
     level = 1 - (1 - part.level) / len(PRECISION_STARTS)
@@ -68,18 +83,20 @@ def _imprecise(sample: Sample, part: Allowed, confidence: float) -> str:
         further += "; at the precision seen there no number would"
     elif at_this_rate > without:
         further += f", about {at_this_rate:,} at the precision seen there"
-    return (
+    return InfeasibleError(
         f"{part.requirement} cannot be certified at {level_text(part, confidence)}: nearest to it, "
-        f"at threshold {start:g}, {flagged - wrong:,} of {flagged:,} flagged rows are positive\n{further}"
+        f"at threshold {start:g}, {flagged - wrong:,} of {flagged:,} flagged rows are positive\n{further}",
+        f"{part.requirement} takes {flagged + without:,} flagged rows without a further wrong one: {without:,} more",
     )
 
 
-def _clash(sample: Sample, allowed: Sequence[Allowed], confidence: float) -> str:
+def _clash(sample: Sample, allowed: Sequence[Allowed], confidence: float) -> InfeasibleError:
     parts = [f"{part.requirement} {_leaves(sample, part, allowed, confidence)}" for part in allowed]
     every = "both" if len(allowed) == 2 else f"all {len(allowed)}"
-    return (
+    return InfeasibleError(
         f"no threshold keeps {every} requirements with {100 * confidence:.10g} % confidence: "
-        f"{'; '.join(parts)}\n{_ADVICE}"
+        f"{'; '.join(parts)}\n{_ADVICE}",
+        f"no threshold keeps {every}: {parts[0]}",
     )
 
 

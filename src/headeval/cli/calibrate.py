@@ -1,33 +1,21 @@
 """`headeval calibrate`: labelled rows → temperature or Platt scaling, folded into the head or added to the scores."""
 
-import dataclasses
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headeval.cli import options
 from headeval.cli.console import show
-from headeval.errors import DataError, FitError
+from headeval.errors import UsageError
 from headeval.printable import quoted
 
 if TYPE_CHECKING:
-    from headeval.cli.rows import Subject
-    from headeval.core.checks import FloatArray
-    from headeval.core.scaling import Scaling
-    from headeval.core.thresholds import DecisionChanges
+    from headeval.cli.calibrating import Calibrated
+    from headeval.cli.rows import Columns
+    from headeval.cli.sources import Source
+    from headeval.cli.subject import Subject
+    from headeval.files.scores import DeclaredScores
     from headeval.files.tables import Tables
-    from headeval.head import LinearHead
-    from headeval.report import CalibrationSummary
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Calibrated:
-    """The scaling with what it makes of the rows: probabilities before, logits after, and the threshold after."""
-
-    scaling: "Scaling"
-    before: "FloatArray"
-    logits: "FloatArray"
-    threshold: float
-    head: "LinearHead | None" = None
 
 
 def calibrate(
@@ -38,9 +26,12 @@ def calibrate(
     method: options.Method = "temperature",
     label: options.Label = "label",
     positive: options.Positive = None,
+    classes: options.Classes = None,
     embedding: options.Embedding = "embedding",
     embedding_model: options.EmbeddingModel = None,
     drop_unlabelled: options.DropUnlabelled = False,
+    min_positives: options.MinPositives = 10,
+    allow_missing: options.AllowMissing = False,
     output: options.CalibratedOutput = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -49,32 +40,107 @@ def calibrate(
     """Calibrate a head or scores on labelled rows.
 
     Needs one of --head, --logit and --prob, unless DATA was written by `headeval score`. Given a head, writes a head
-    with the scaling folded in; given a column of scores, writes DATA with calibrated columns. The threshold moves
-    along, so that the decisions stay. The numbers shown are in-sample for the scaling: judge it on other rows with
-    `headeval report`.
+    with the scaling folded in; given a folder of heads, one a category, a folder of such; given a column of scores,
+    writes DATA with calibrated columns. The threshold moves along, so that the decisions stay. The numbers shown are
+    in-sample for the scaling: judge it on other rows with `headeval report`.
     """
     from headeval.files.tables import open_tables
 
     tables = open_tables(data)
     # Only now what is made of numpy and pyarrow: so far, whatever is wrong is told at once.
-    from headeval.cli.rows import Columns, read_subject
+    from headeval.cli.rows import Columns
+    from headeval.files.head_folder import is_head_folder
+
+    columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
+    if head is not None and logit is None and prob is None and is_head_folder(head):
+        from headeval.cli.calibrate_categories import CategoryOptions, calibrate_categories
+
+        if classes is not None:
+            raise UsageError("--classes names the columns of --logit or --prob: heads have their own classes")
+        wanted = CategoryOptions(method, min_positives, allow_missing, output, force, quiet)
+        calibrate_categories(tables, head, columns, wanted, data)
+        return
     from headeval.cli.sources import choose_source
-    from headeval.files.examples import require_both_classes
+
+    if head is None and logit is None and prob is None:
+        _refuse_categories(tables)
+    source = choose_source(
+        tables,
+        head=head,
+        logit=logit,
+        prob=prob,
+        classes=options.class_names(classes, positive),
+        positive=positive,
+    )
+    _check_method(source, method)
+    target = _target(output, head, tables, force=force)
+    _calibrate_one(tables, source, columns, method, data, target, force=force, quiet=quiet)
+
+
+def _calibrate_one(
+    tables: "Tables",
+    source: "Source",
+    columns: "Columns",
+    method: str,
+    data: list[str],
+    target: Path,
+    *,
+    force: bool,
+    quiet: bool,
+) -> None:
+    from headeval.cli.calibrating import (
+        calibrated_head,
+        calibrated_scores,
+        calibration_summary,
+        fit_scaling,
+        folded,
+        head_to_write,
+        logits_again,
+        require_classes,
+    )
+    from headeval.cli.rows import read_subject
+    from headeval.files.heads import write_head
     from headeval.render.terminal import render_calibration
 
-    source = choose_source(tables, head=head, logit=logit, prob=prob)
-    target = _target(output, head, tables, force=force)
-    columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
     subject = read_subject(tables, source, columns, hold=False, quiet=quiet)
-    require_both_classes(subject.examples, tables)
-    logits = _logits(subject)
-    calibrated = _calibrated(logits, subject, _scaling(logits, subject, method), quiet=quiet)
-    summary = _summary(subject, calibrated, data, target)
-    if calibrated.head:
-        _write_head(calibrated.head, subject, summary, target, force=force)
-    else:
+    require_classes(subject)
+    scaling = fit_scaling(subject, method)
+    if source.head is None:
+        calibrated = calibrated_scores(subject, scaling)
+        summary = calibration_summary(subject, calibrated, data, str(target))
         _write_scores(subject, calibrated, target, force=force, quiet=quiet)
+    else:
+        head = folded(source.head, scaling)
+        calibrated = calibrated_head(subject, scaling, head, *logits_again(subject, head, quiet=quiet))
+        summary = calibration_summary(subject, calibrated, data, str(target))
+        write_head(head_to_write(subject, calibrated, summary), target, force=force)
     show(render_calibration(summary))
+
+
+def _refuse_categories(tables: "Tables") -> None:
+    """Refuse scores of several categories, of which nothing says the one that is meant."""
+    from headeval.files.scores import declared_scores
+
+    declared = declared_scores(tables)
+    if declared and declared[0].category:
+        first = declared[0]
+        raise UsageError(
+            f"the files hold the scores of several categories: calibrate their heads (--head FOLDER), or one with "
+            f"--logit {quoted(first.logit)} --label {quoted(first.category)}"
+        )
+
+
+def _check_method(source: "Source", method: str) -> None:
+    """Refuse what many classes do not have."""
+    if len(source.class_columns) == 2:
+        raise UsageError(
+            f"--{source.kind} {quoted(source.name)} names both of two classes: name the one column of the flagged class"
+        )
+    if source.class_names is not None and method == "platt":
+        raise UsageError(
+            f"--method platt is for two classes, and {quoted(source.name)} has {len(source.class_names)}: a slope and "
+            "an intercept for the flagged class would leave the others without probabilities; use --method temperature"
+        )
 
 
 def _target(output: Path | None, head: Path | None, tables: "Tables", *, force: bool) -> Path:
@@ -93,125 +159,10 @@ def _target(output: Path | None, head: Path | None, tables: "Tables", *, force: 
     return target
 
 
-def _logits(subject: "Subject") -> "FloatArray":
-    from headeval.core.stable import logit
-
-    if subject.source.kind == "logit":
-        return subject.scores
-    certain = (subject.scores == 0) | (subject.scores == 1)
-    if certain.any():
-        raise DataError(
-            f"column {quoted(subject.source.name)} is exactly 0 or 1 in {int(certain.sum()):,} rows, whose logits are "
-            "infinite: calibrate the logits (--logit COL), or take these rows out"
-        )
-    return logit(subject.scores)
-
-
-def _scaling(logits: "FloatArray", subject: "Subject", method: str) -> "Scaling":
-    from headeval.core.scaling import ScalingError, fit_platt_scaling, fit_temperature_scaling
-
-    fit = fit_temperature_scaling if method == "temperature" else fit_platt_scaling
-    try:
-        return fit(logits, subject.labels)
-    except ScalingError as error:
-        raise FitError(f"no {method} scaling was written: {error}") from error
-
-
-def _calibrated(logits: "FloatArray", subject: "Subject", scaling: "Scaling", *, quiet: bool) -> "_Calibrated":
-    from headeval.core.stable import sigmoid
-
-    # The probabilities before are taken as they are: sigmoid(logit(p)) differs from p in the last bit, and decides.
-    before = subject.scores if subject.source.kind == "prob" else sigmoid(logits)
-    head = subject.source.head
-    if head is None:
-        after = scaling.apply(logits)
-        return _Calibrated(scaling, before, after, scaling.carry_threshold(subject.threshold, before, sigmoid(after)))
-    if scaling.method == "temperature":
-        folded = head.with_temperature(scaling.temperature)
-    else:
-        folded = head.with_platt(scaling.slope, scaling.intercept)
-    after = _logits_again(
-        subject, folded, quiet=quiet
-    )  # which differ in the last bits from the scaled logits, and decide
-    threshold = scaling.carry_threshold(subject.threshold, before, sigmoid(after))
-    return _Calibrated(scaling, before, after, threshold, dataclasses.replace(folded, threshold=threshold))
-
-
-def _logits_again(subject: "Subject", head: "LinearHead", *, quiet: bool) -> "FloatArray":
-    """Return the logits (n,) of another head on the same rows, whose embeddings are read once more."""
-    import numpy as np
-
+def _write_scores(subject: "Subject", calibrated: "Calibrated", target: Path, *, force: bool, quiet: bool) -> None:
     from headeval.cli.rows import reading
-    from headeval.files.vector_blocks import embedding_matrices
-
-    matrices = embedding_matrices(subject.tables, subject.examples, track=reading(quiet))
-    return np.concatenate([head.logits(matrix) for matrix in matrices])
-
-
-def _summary(subject: "Subject", calibrated: "_Calibrated", data: list[str], target: Path) -> "CalibrationSummary":
-    from headeval.cli.rows import data_provenance
-    from headeval.core.stable import sigmoid
-    from headeval.core.thresholds import decision_changes
-    from headeval.evaluation import evaluate
-    from headeval.report import CalibrationSummary
-
-    after, threshold, classes = calibrated.logits, calibrated.threshold, subject.examples.classes
-    changes = decision_changes(
-        calibrated.before, sigmoid(after), threshold=subject.threshold, threshold_after=threshold
-    )
-    return CalibrationSummary(
-        provenance={
-            **data_provenance(data, subject.examples),
-            subject.source.what: subject.source.name,
-            "label_column": subject.label_column,
-            "written_to": str(target),
-        },
-        scaling=calibrated.scaling,
-        before=subject.evaluate(n_resamples=0),  # of intervals only those of the bins are shown
-        after=evaluate(after, subject.labels, kind="logit", threshold=threshold, classes=classes, n_resamples=0),
-        changes=changes,
-        notes=(*subject.notes, *_few_rows(subject, calibrated.scaling), *_threshold_note(changes, threshold)),
-    )
-
-
-def _few_rows(subject: "Subject", scaling: "Scaling") -> tuple[str, ...]:
-    from headeval.cli.row_notes import few_rows
-
-    return few_rows(scaling, len(subject.labels), int(subject.labels.sum()))
-
-
-def _threshold_note(changes: "DecisionChanges", threshold: float) -> tuple[str, ...]:
-    """Say that a threshold of 0 or 1, or probabilities that rounding has made equal, do not decide as before."""
-    changed = changes.newly_flagged + changes.no_longer_flagged
-    if not changed:
-        return ()
-    return (f"no threshold keeps all decisions: floats saturate, and {threshold!r} decides {changed:,} rows anew",)
-
-
-def _write_head(
-    calibrated: "LinearHead", subject: "Subject", summary: "CalibrationSummary", target: Path, *, force: bool
-) -> None:
-    from headeval.certifying.claim_record import moved_claim
-    from headeval.cli.rows import rows_used
-    from headeval.files.heads import write_head
-    from headeval.head_history import calibration_history
-
-    thresholds = (summary.before.threshold, calibrated.threshold)
-    history = calibration_history(
-        moved_claim(calibrated.metrics, *thresholds),
-        rows_used(subject.examples),
-        summary.scaling,
-        summary.changes,
-        thresholds=thresholds,
-        label=subject.label_column,
-    )
-    write_head(dataclasses.replace(calibrated, metrics=history), target, force=force)
-
-
-def _write_scores(subject: "Subject", calibrated: "_Calibrated", target: Path, *, force: bool, quiet: bool) -> None:
-    from headeval.cli.rows import reading
+    from headeval.files.class_blocks import class_column_blocks
     from headeval.files.scores import (
-        DeclaredScores,
         column_blocks,
         declared_scores,
         seen_after_calibration,
@@ -219,11 +170,15 @@ def _write_scores(subject: "Subject", calibrated: "_Calibrated", target: Path, *
     )
 
     tables, source = subject.tables, subject.source
-    names = ("calibrated_logit", "calibrated_prob", "calibrated_flagged")
-    declared = DeclaredScores(*names, subject.examples.classes, calibrated.threshold)
+    declared = _declared(subject, calibrated)
     declared.check_free(tables)
     seen = seen_after_calibration(source.seen, len(subject.labels), subject.examples.unlabelled)
-    blocks = column_blocks(tables, source.name, source.kind, calibrated.scaling, track=reading(quiet))
+    if source.class_columns:
+        blocks = class_column_blocks(
+            tables, source.class_columns, source.kind, calibrated.scaling, track=reading(quiet)
+        )
+    else:
+        blocks = column_blocks(tables, source.name, source.kind, calibrated.scaling, track=reading(quiet))
     write_scored(
         target,
         blocks,
@@ -232,4 +187,22 @@ def _write_scores(subject: "Subject", calibrated: "_Calibrated", target: Path, *
         earlier=declared_scores(tables),
         seen=lambda: seen,
         force=force,
+    )
+
+
+def _declared(subject: "Subject", calibrated: "Calibrated") -> "DeclaredScores":
+    """Return the columns that are added, and what is said of them."""
+    from headeval.files.scores import DeclaredScores
+
+    own = ("calibrated_logit", "calibrated_prob", "calibrated_flagged")
+    declared = DeclaredScores(*own, subject.examples.classes, calibrated.threshold)
+    names = subject.source.class_names
+    if names is None:
+        return declared
+    return replace(
+        declared,
+        class_names=names,
+        class_columns=tuple(f"calibrated_logit_{name}" for name in names),
+        class_probs=tuple(f"calibrated_prob_{name}" for name in names),
+        predicted="calibrated_predicted",
     )

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from headeval.cluster.reading import ClusterRows
     from headeval.cluster.source import ClusterSource
     from headeval.cluster.work import Cluster
-    from headeval.files.examples import Collect, Examples
-    from headeval.files.scores import ScoredBlock
+    from headeval.files.examples import Collect
+    from headeval.files.scored_blocks import ScoredBlock
+    from headeval.solver.rows import RowColumns
 
 
 def check_engine(engine: str, scheduler: str | None) -> None:
@@ -57,9 +58,9 @@ def collect_on(cluster: "Cluster | None", *, quiet: bool) -> "Collect | None":
 
 
 def head_blocks_of(cluster: "Cluster | None") -> "Callable[..., Iterator[ScoredBlock]]":
-    """Return `headeval.files.scores.head_blocks`, or what does the same on the cluster."""
+    """Return `headeval.files.scored_blocks.head_blocks`, or what does the same on the cluster."""
     if cluster is None:
-        from headeval.files.scores import head_blocks
+        from headeval.files.scored_blocks import head_blocks
 
         return head_blocks
     from headeval.cluster.scoring import cluster_blocks
@@ -67,11 +68,16 @@ def head_blocks_of(cluster: "Cluster | None") -> "Callable[..., Iterator[ScoredB
     return partial(cluster_blocks, cluster)
 
 
-def source_on(rows: "ClusterRows", examples: "Examples") -> "ClusterSource":
-    """Return the rows that workers have kept, for the solver; `examples` are what `rows.collect` has read."""
-    from headeval.cluster.source import ClusterSource
-    from headeval.solver.rows import RowColumns
+def source_on(rows: "ClusterRows", columns: "RowColumns", dim: int | None) -> "ClusterSource":
+    """Return the rows that workers have kept, for the solver.
 
-    if examples.dim is None:
+    Parameters
+    ----------
+    columns : what is known of every row that `rows.collect` has read.
+    dim : the width of the embeddings.
+    """
+    from headeval.cluster.source import ClusterSource
+
+    if dim is None:
         raise ValueError("the examples were read without embeddings")
-    return ClusterSource(rows, RowColumns(examples.labels, examples.weights), examples.dim)
+    return ClusterSource(rows, columns, dim)

@@ -2,18 +2,22 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from headeval.cli import fit_options as asked
 from headeval.cli import options
 from headeval.cli.console import show
 from headeval.cli.engine import check_engine, connected
 from headeval.errors import DataError, FitError, UsageError
+from headeval.printable import quoted
 
 if TYPE_CHECKING:
     from headeval.cli.rows import Columns
     from headeval.cli.training_rows import TrainingRows
+    from headeval.files.examples import Examples
     from headeval.head import LinearHead
     from headeval.solver.penalty_path import Rule
+    from headeval.solver.softmax_training import ClassTraining
     from headeval.solver.training import Training
 
 DEFAULT_FOLDS = 5
@@ -21,22 +25,25 @@ DEFAULT_FOLDS = 5
 
 def fit(
     data: options.Data,
-    l2: options.L2 = "1.0",
-    l2_rule: options.L2Rule = "best",
+    l2: asked.L2 = "1.0",
+    l2_rule: asked.L2Rule = "best",
     label: options.Label = "label",
     positive: options.Positive = None,
+    classes: options.Classes = None,
     embedding: options.Embedding = "embedding",
     embedding_model: options.EmbeddingModel = None,
     threshold: options.Threshold = 0.5,
     weight: options.Weight = None,
     group: options.Group = None,
-    folds: options.Folds = None,
-    eval_data: options.EvaluationData = None,
+    folds: asked.Folds = None,
+    eval_data: asked.EvaluationData = None,
     drop_unlabelled: options.DropUnlabelled = False,
-    memory: options.Memory = None,
+    memory: asked.Memory = None,
     engine: options.Engine = "local",
     scheduler: options.Scheduler = None,
-    output: options.HeadOutput = Path("linear-head.json"),
+    min_positives: options.MinPositives = options.MIN_POSITIVES,
+    allow_missing: options.AllowMissing = False,
+    output: asked.HeadOutput = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     _version: options.Version = False,
@@ -44,6 +51,8 @@ def fit(
     """Fit a head on DATA and write it.
 
     The metrics shown are out-of-fold (or from --eval), never in-sample; the head written is fitted on all rows.
+    More than two values of a label make one head of several classes (softmax), which flags the last of them. Several
+    labels make a folder of heads, each fitted on the rows whose label of its category is known.
     """
     from headeval.files.atomic import check_output
     from headeval.files.tables import open_tables
@@ -51,10 +60,24 @@ def fit(
     check_engine(engine, scheduler)
     if memory is not None and engine == "dask":
         raise UsageError("--memory is for rows that this process reads: with --engine dask the workers hold them")
-    penalties, n_folds = options.penalties(l2), _number_of_folds(folds, eval_data, l2, l2_rule)
+    names = options.class_names(classes, positive)
+    penalties, n_folds = asked.penalties(l2), _number_of_folds(folds, eval_data, l2, l2_rule)
     tables, eval_tables = open_tables(data), open_tables(eval_data) if eval_data else None
+    labels = asked.several_labels(tables, label, (weight, group), classes=names, min_positives=min_positives)
+    if labels is not None:
+        from headeval.cli.fit_categories import CategoryOptions, fit_categories
+        from headeval.cli.rows import Columns
+
+        limits = (asked.memory_bytes(memory), min_positives, allow_missing, output or Path("heads"), force, quiet)
+        wanted = CategoryOptions(data, labels, penalties, l2_rule, n_folds, threshold, *limits)
+        columns = Columns(label, positive, embedding, embedding_model, True, weight, group)
+        with connected(engine, scheduler) as cluster:
+            fit_categories(tables, eval_tables, columns, wanted, cluster)
+        return
+    output = output or Path("linear-head.json")
     check_output(output, force=force, inputs=(*tables.paths, *(eval_tables.paths if eval_tables else ())))
     # Only now what is made of numpy and pyarrow: so far, whatever is wrong is told at once.
+    from headeval.cli.fitted_head import fitted_head
     from headeval.cli.held_out import judged_on_other_rows, judged_out_of_fold
     from headeval.cli.row_notes import unlabelled_note
     from headeval.cli.rows import Columns, data_provenance, embedding_provenance
@@ -64,19 +87,20 @@ def fit(
     from headeval.render.terminal import render_fit
     from headeval.report import FitSummary
 
-    columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled, weight, group)
+    columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled, weight, group, classes=names)
     with connected(engine, scheduler) as cluster:
         rows = read_training(
             tables,
             columns,
             named=eval_tables is not None,
-            memory=options.memory_bytes(memory),
+            memory=asked.memory_bytes(memory),
             cluster=cluster,
             quiet=quiet,
         )
         training = _train(rows, penalties, l2_rule, n_folds, judged=eval_tables is None)
     examples = rows.examples
-    head = _head(rows, training, columns, embedding_model or tables.embedding_model, threshold)
+    model = embedding_model or tables.embedding_model
+    head = fitted_head(examples, training, columns, model, threshold, rows.read_before)
     if eval_tables:
         held_out, more_notes = judged_on_other_rows(head, rows, tables, eval_tables, columns, quiet=quiet)
     else:
@@ -89,7 +113,7 @@ def fit(
 
 
 def _number_of_folds(folds: int | None, eval_data: list[str] | None, l2: str, rule: str) -> int:
-    several = options.penalties(l2) is None or "," in l2
+    several = asked.penalties(l2) is None or "," in l2
     if not several and rule != "best":
         raise UsageError(f"--l2-rule {rule} chooses among penalties: give --l2 auto, or several")
     if eval_data and folds:
@@ -103,7 +127,7 @@ def _number_of_folds(folds: int | None, eval_data: list[str] | None, l2: str, ru
 
 def _train(
     rows: "TrainingRows", penalties: tuple[float, ...] | None, rule: "Rule", n_folds: int, *, judged: bool
-) -> "Training":
+) -> "Training | ClassTraining":
     import numpy as np
 
     from headeval.solver.folds import FoldError
@@ -111,64 +135,55 @@ def _train(
     from headeval.solver.training import NotConvergedError, train
 
     examples = rows.examples
+    asked_for: dict[str, Any] = {
+        "penalties": penalties or AUTO,
+        "auto": penalties is None,
+        "rule": rule,
+        "n_folds": n_folds,
+        "judged": judged,
+        "identity": np.unique(examples.digests[:, 0], return_inverse=True)[1],
+        "groups": examples.groups,
+    }
     try:
-        return train(
-            rows.source,
-            penalties=penalties or AUTO,
-            auto=penalties is None,
-            rule=rule,
-            n_folds=n_folds,
-            judged=judged,
-            identity=np.unique(examples.digests[:, 0], return_inverse=True)[1],
-            groups=examples.groups,
-        )
+        if examples.class_codes is None:
+            return train(rows.source, **asked_for)
+        from headeval.solver.softmax_training import train_classes
+
+        return train_classes(rows.source, n_classes=len(examples.class_names), **asked_for)
     except FoldError as error:
         joined = " (repeated embeddings join the groups they stand in)" if examples.groups is not None else ""
-        raise DataError(f"{error}{joined}; choose fewer --folds, --eval FILE, or --folds 0 for no metrics") from error
+        raise DataError(
+            f"{error}{_rarest(examples)}{joined}; choose fewer --folds, --eval FILE, or --folds 0 for no metrics"
+        ) from error
     except NotConvergedError as error:
         raise FitError(f"no head was written: {error}") from error
 
 
-def _head(
-    rows: "TrainingRows", training: "Training", columns: "Columns", embedding_model: str | None, threshold: float
-) -> "LinearHead":
-    from headeval.cli.rows import rows_used
-    from headeval.head import LinearHead
-    from headeval.head_history import fit_history
+def _rarest(examples: "Examples") -> str:
+    """Name the class with the fewest rows where there are more than two, which only have numbers in the solver."""
+    from headeval.cli.rows import class_counts
 
-    examples, path = rows.examples, training.path
-    return LinearHead.binary(
-        training.fit.w[:-1],
-        float(training.fit.w[-1]),
-        classes=examples.classes,
-        embedding_model=embedding_model or "unspecified",
-        threshold=threshold,
-        metrics=fit_history(
-            rows_used(examples),
-            training.fit,
-            l2=training.l2,
-            weight=columns.weight,
-            label=columns.label,
-            passes=training.passes + rows.read_before,
-            path=None if path is None else path.document(),
-        ),
-    )
+    if examples.class_codes is None:
+        return ""
+    name, rows = min(class_counts(examples).items(), key=lambda item: item[1])
+    return f"; the rarest class is {quoted(name)} with {rows:,} row{'' if rows == 1 else 's'}"
 
 
 def _head_provenance(
-    head: "LinearHead", rows: "TrainingRows", training: "Training", columns: "Columns", output: Path
+    head: "LinearHead", rows: "TrainingRows", training: "Training | ClassTraining", columns: "Columns", output: Path
 ) -> dict[str, object]:
-    from headeval.render.sections import in_sentence
+    from headeval.cli.fitted_head import PARAMETRISATION
+    from headeval.cli.rows import class_counts
+    from headeval.render.classes import rows_of_classes
 
-    examples = rows.examples
-    n, positives = len(examples.labels), int(examples.labels.sum())
-    negative, positive = (in_sentence(name) for name in examples.classes)
     provenance: dict[str, object] = {
-        "fitted_on": f"{n:,} rows: {positives:,} {positive} (flagged class), {n - positives:,} {negative}",
+        "fitted_on": rows_of_classes(class_counts(rows.examples), flagged="flagged class"),
         "label_column": columns.label,
         "embedding_model": f"{head.embedding_model} ({head.dim} dimensions)",
         "l2": training.l2,
     }
+    if rows.examples.class_codes is not None:
+        provenance["parametrisation"] = PARAMETRISATION
     if columns.weight:
         provenance["weights"] = columns.weight
     if rows.how:
@@ -176,19 +191,13 @@ def _head_provenance(
     return provenance | {"written_to": str(output)}
 
 
-def _notes(head: "LinearHead", model_of_files: str | None, training: "Training", weight: str | None) -> tuple[str, ...]:
-    notes = []
-    if head.embedding_model == "unspecified":
-        notes.append(
-            "no embedding model is named, so nothing will notice when this head meets other embeddings: "
-            "give --embedding-model NAME"
-        )
-    elif model_of_files not in {None, head.embedding_model}:
-        notes.append(f"--embedding-model was taken, though the files name another model, {model_of_files}")
-    if weight:
-        notes.append("the fit is weighted; the metrics count every row once")
-    if training.path is not None:
-        from headeval.render.penalty_path import path_notes
+def _notes(
+    head: "LinearHead", model_of_files: str | None, training: "Training | ClassTraining", weight: str | None
+) -> tuple[str, ...]:
+    from headeval.cli.fitted_head import model_and_weight_notes
+    from headeval.render.penalty_path import path_notes
 
-        notes += path_notes(training.path, judged=training.out_of_fold is not None)
-    return tuple(notes)
+    notes = model_and_weight_notes(head.embedding_model, model_of_files, weight)
+    if training.path is None:
+        return notes
+    return (*notes, *path_notes(training.path, judged=training.out_of_fold is not None))

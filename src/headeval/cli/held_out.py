@@ -1,21 +1,27 @@
 """The head of a fit, judged on rows that the fit has not seen: out of fold, or those of --eval."""
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 from headeval.cli.reference_rows import row_stream
 from headeval.cli.row_notes import unlabelled_note
 from headeval.cli.rows import Columns, read_subject
 from headeval.cli.sources import head_source
 from headeval.cli.training_rows import TrainingRows
+from headeval.core.checks import FloatArray
 from headeval.drift import leakage
 from headeval.evaluation import evaluate
 from headeval.files.examples import Examples
 from headeval.files.row_sample import RowSample
 from headeval.files.tables import Tables
-from headeval.head import LinearHead
+from headeval.head import LinearHead, log_odds
 from headeval.printable import printable
 from headeval.report import HeldOut
 from headeval.solver.training import FOLD_SEED, Training
+
+if TYPE_CHECKING:
+    from headeval.multiclass import ClassEvaluation
+    from headeval.solver.softmax_training import ClassTraining
 
 
 def judged_on_other_rows(
@@ -48,14 +54,26 @@ def judged_on_other_rows(
         rows=sample.rows,
     )
     names = ", ".join(printable(str(path)) for path in eval_tables.paths)
-    held_out = HeldOut(f"{subject.how} (--eval {names})", subject.evaluate(), seen=subject.seen, leakage=leaked)
+    held_out = HeldOut(
+        f"{subject.how} (--eval {names})",
+        subject.evaluate(),
+        seen=subject.seen,
+        leakage=leaked,
+        classes=subject.evaluate_classes(),
+    )
     return held_out, unlabelled_note(subject.examples, rows="rows of --eval")
 
 
 def judged_out_of_fold(
-    head: LinearHead, examples: Examples, training: Training, n_folds: int, group: str | None
+    head: LinearHead,
+    examples: Examples,
+    training: "Training | ClassTraining",
+    n_folds: int,
+    group: str | None,
+    *,
+    n_resamples: int | None = None,
 ) -> HeldOut:
-    """Return how heads that have not seen a row do on it."""
+    """Return how heads that have not seen a row do on it; `n_resamples` as for `evaluate`."""
     if training.out_of_fold is None:
         return HeldOut("not judged: --folds 0 skips the out-of-fold metrics", None)
     grouped = f", whole groups of {group}" if group else ""
@@ -63,12 +81,22 @@ def judged_out_of_fold(
     if training.repeated:
         copies = f" (repeated embeddings share a fold: {training.repeated:,} beyond the first of each)"
     how = f"out-of-fold: {n_folds} stratified folds{grouped}; each row is scored by a head that has not seen it{copies}"
+    scores = training.out_of_fold
     evaluation = evaluate(
-        training.out_of_fold,
+        scores if scores.ndim == 1 else log_odds(scores),
         examples.labels,
         kind="logit",
         threshold=head.threshold,
         classes=examples.classes,
         groups=examples.groups,
+        n_resamples=n_resamples,
     )
-    return HeldOut(how, evaluation, n_folds=n_folds, fold_seed=FOLD_SEED)
+    return HeldOut(how, evaluation, n_folds=n_folds, fold_seed=FOLD_SEED, classes=_all_classes(head, examples, scores))
+
+
+def _all_classes(head: LinearHead, examples: Examples, scores: FloatArray) -> "ClassEvaluation | None":
+    if examples.class_codes is None:
+        return None
+    from headeval.multiclass import evaluate_classes
+
+    return evaluate_classes(scores, examples.class_codes, kind="logit", classes=head.classes, groups=examples.groups)

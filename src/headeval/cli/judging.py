@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from headeval.cli.reference_rows import read_reference
-from headeval.cli.rows import Columns, Subject, read_subject
+from headeval.cli.rows import Columns, read_subject
 from headeval.cli.sources import Source, check_models, column_source, head_source
+from headeval.cli.subject import Subject
 from headeval.comparison import Comparison, compare
 from headeval.core.calibration import ReliabilityTable, reliability_table
 from headeval.core.stable import sigmoid
@@ -21,6 +22,7 @@ from headeval.files.heads import read_head
 from headeval.files.row_sample import RowSample
 from headeval.files.scores import declared_scores
 from headeval.files.tables import Tables, open_tables
+from headeval.head import log_odds
 from headeval.printable import printable, quoted
 from headeval.report import Slice
 from headeval.slicing import judge_slice, worst_first
@@ -57,6 +59,11 @@ class Measured:
     def options(self) -> dict[str, Any]:
         """What is asked of all rows and of each part, by the names of `evaluate`."""
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in self.traffic}
+
+    @property
+    def class_options(self) -> dict[str, Any]:
+        """What is asked of all classes together, by the names of `evaluate_classes`."""
+        return {name: value for name, value in self.options.items() if name != "ece_convention"}
 
 
 def judged_slices(subject: Subject, by: Sequence[str], whole: Evaluation, measured: Measured) -> tuple[Slice, ...]:
@@ -96,12 +103,22 @@ def baseline_source(
         source = column_source(tables, prob, "prob", declared_scores(tables))
     else:
         return None
-    if subject.classes and source.classes and subject.classes != source.classes:
+    check_comparable(subject, source)
+    return source
+
+
+def check_comparable(subject: Source, baseline: Source) -> None:
+    """Refuse a baseline that decides between other classes.
+
+    Raises
+    ------
+    UsageError : naming the classes of both.
+    """
+    if subject.classes and baseline.classes and subject.classes != baseline.classes:
         raise UsageError(
-            f"the baseline {printable(source.name)} has the classes {', '.join(map(quoted, source.classes))}, "
+            f"the baseline {printable(baseline.name)} has the classes {', '.join(map(quoted, baseline.classes))}, "
             f"what is judged has {', '.join(map(quoted, subject.classes))}: they cannot be compared"
         )
-    return source
 
 
 def read_baseline(
@@ -111,11 +128,19 @@ def read_baseline(
     head, logits = source.head, subject.also
     at = threshold if source.threshold is None else None
     if head is None or logits is None:
+        source = _of_same_labels(source, subject.source)
         return read_subject(subject.tables, source, columns, threshold=at, hold=False, quiet=quiet)
     check_models(head, subject.tables, columns.embedding_model)
     return dataclasses.replace(
         subject, source=source, scores=logits, threshold=head.threshold, threshold_from="head", also=None
     )
+
+
+def _of_same_labels(baseline: Source, subject: Source) -> Source:
+    """One column of scores says nothing of more than two classes: labels are read as they are for what is judged."""
+    if baseline.class_names is not None or subject.class_names is None:
+        return baseline
+    return dataclasses.replace(baseline, classes=subject.classes, class_names=subject.class_names)
 
 
 def compared(subject: Subject, baseline: Subject, whole: Evaluation, measured: Measured) -> Comparison:
@@ -177,8 +202,15 @@ def before_calibration(subject: Subject, table: ReliabilityTable) -> Reliability
     slope, intercept = (calibrations[-1].get(key) for key in ("slope", "intercept"))
     if not isinstance(slope, int | float) or not isinstance(intercept, int | float) or not slope > 0:
         return None
+    logits = subject.class_logits
+    if logits is None:
+        before = (subject.scores - intercept) / slope
+    elif intercept == 0:  # a temperature divides the logits of all classes, which is no map of the log-odds alone
+        before = log_odds(logits / slope)
+    else:
+        return None
     return reliability_table(
-        sigmoid((subject.scores - intercept) / slope),
+        sigmoid(before),
         subject.labels,
         convention="positive-class",
         n_bins=table.n_bins if table.binning == "equal-width" else None,

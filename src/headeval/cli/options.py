@@ -1,7 +1,6 @@
 """Options of the commands, each declared once."""
 
-import math
-import re
+import csv
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,59 +19,6 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         write(f"headeval {__version__}\n")
         raise typer.Exit
-
-
-AUTO = "auto"
-MOST_FOLDS = 1000
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-
-
-def _penalties(value: str) -> str:
-    """Return the option as it is, once it is clear that `penalties` can read it."""
-    penalties(value)
-    return value
-
-
-def penalties(value: str) -> tuple[float, ...] | None:
-    """Return the penalties of --l2, one or several; None for a grid.
-
-    Raises
-    ------
-    UsageError : for what is no such number, and for a list with a 0 or the same number twice.
-    """
-    if value.strip().lower() == AUTO:
-        return None
-    try:
-        found = tuple(float(part) for part in value.split(","))
-    except ValueError as error:
-        raise UsageError(f"--l2 takes a number, several (0.1,1,10) or auto, not {quoted(value)}") from error
-    for number in found:
-        if not (math.isfinite(number) and number >= 0):
-            raise UsageError(f"--l2 must be a finite number of at least 0, got {number:g}")
-    if len(found) > 1 and (0.0 in found or len(set(found)) < len(found)):
-        raise UsageError(f"--l2 {quoted(value)}: of several penalties each must be above 0 and stand once")
-    return found
-
-
-def _bytes(value: str | None) -> str | None:
-    memory_bytes(value)
-    return value
-
-
-def memory_bytes(value: str | None) -> int | None:
-    """Return the bytes of --memory.
-
-    Raises
-    ------
-    UsageError : for what is no amount of memory.
-    """
-    if value is None:
-        return None
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?I?B?)\s*", value.upper())
-    unit = match and (match[2] if match[2] in _UNITS else f"{match[2]}B")
-    if match is None or unit not in _UNITS or float(match[1]) <= 0:
-        raise UsageError(f"--memory takes an amount such as 2GB or 500MB, not {quoted(value)}")
-    return int(float(match[1]) * _UNITS[unit])
 
 
 def _model_name(value: str | None) -> str | None:
@@ -104,12 +50,40 @@ def confidence_level(value: float) -> float:
     return value
 
 
-def _fold_count(value: int | None) -> int | None:
-    if value is not None and (value < 0 or value == 1):
-        raise UsageError(f"--folds must be 0 (no out-of-fold metrics) or at least 2, got {value}")
-    if value is not None and value > MOST_FOLDS:
-        raise UsageError(f"--folds must be at most {MOST_FOLDS:,}, got {value:,}: each is a fit of its own")
+def _least_positives(value: int) -> int:
+    if value < 1:
+        raise UsageError(f"--min-positives must be at least 1, got {value}: of one class alone nothing can be fitted")
     return value
+
+
+def _class_list(value: str | None) -> str | None:
+    class_names(value, None)
+    return value
+
+
+def class_names(value: str | None, positive: str | None) -> tuple[str, ...] | None:
+    """Return the classes of --classes in their order, the flagged one last; None where it was not given.
+
+    Parameters
+    ----------
+    positive : of --positive, which says the same of two classes.
+
+    Raises
+    ------
+    UsageError : for fewer than two names, an empty one, one that is there twice, or where --positive is given as well.
+    """
+    if value is None:
+        return None
+    names = tuple(name.strip() for row in csv.reader([value], skipinitialspace=True) for name in row)
+    if len(names) < 2 or not all(names) or len(set(names)) < len(names):
+        raise UsageError(
+            f"--classes takes at least two different names (a,b,c), the flagged one last, not {quoted(value)}"
+        )
+    if positive is not None:
+        raise UsageError(
+            f"--classes and --positive exclude each other: the last of --classes is flagged, {quoted(names[-1])}"
+        )
+    return names
 
 
 def _bin_count(value: int | None) -> int | None:
@@ -121,12 +95,24 @@ def _bin_count(value: int | None) -> int | None:
 Data = Annotated[
     list[str], typer.Argument(metavar="DATA", help="Parquet or CSV files, folders or globs.", show_default=False)
 ]
-Label = Annotated[str, typer.Option(help="Column with the labels.", metavar="COL")]
+Label = Annotated[
+    str,
+    typer.Option(help="Column with the labels. Several (a,b,c or 'cat_*') are categories, a head each.", metavar="COL"),
+]
 Positive = Annotated[
     str | None,
     typer.Option(
-        help="The label value that is positive; needed unless labels are 0/1, false/true or safe/unsafe.",
+        help="The label value that is positive (flagged); needed unless labels are 0/1, false/true or safe/unsafe.",
         metavar="NAME",
+    ),
+]
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        callback=_class_list,
+        help="All classes in their order, of labels or of columns of scores; the last is flagged. Not with --positive.",
+        metavar="A,B,C",
+        show_default=False,
     ),
 ]
 Embedding = Annotated[
@@ -144,6 +130,20 @@ EmbeddingModel = Annotated[
 DropUnlabelled = Annotated[
     bool, typer.Option("--drop-unlabelled", help="Leave out rows without a label, and say how many.")
 ]
+MIN_POSITIVES = 10
+MinPositives = Annotated[
+    int,
+    typer.Option(
+        "--min-positives",
+        callback=_least_positives,
+        help="Of several categories, leave out one with fewer known positives, or negatives, than this.",
+        metavar="N",
+    ),
+]
+AllowMissing = Annotated[
+    bool,
+    typer.Option("--allow-missing", help="Exit with 0 although categories were left out; without it the code is 5."),
+]
 Threshold = Annotated[
     float,
     typer.Option(
@@ -156,31 +156,6 @@ ThresholdOverride = Annotated[
         callback=_probability,
         help="Judge at this threshold instead of the head's (or 0.5).",
         metavar="T",
-        show_default=False,
-    ),
-]
-L2 = Annotated[
-    str,
-    typer.Option(
-        "--l2",
-        callback=_penalties,
-        help="Ridge penalty on the weights; scikit-learn's C is 1/l2. Several (0.1,1,10) or auto: best out of fold.",
-        metavar="NUMBER",
-    ),
-]
-L2Rule = Annotated[
-    Literal["best", "one-se"],
-    typer.Option(
-        "--l2-rule",
-        help="Of several penalties: the least log loss, or the largest within one standard error of it.",
-    ),
-]
-Memory = Annotated[
-    str | None,
-    typer.Option(
-        callback=_bytes,
-        help="Memory to use (2GB); rows that do not fit are read anew in every pass.  [default: most of what is free]",
-        metavar="SIZE",
         show_default=False,
     ),
 ]
@@ -204,29 +179,26 @@ Group = Annotated[
     str | None,
     typer.Option(help="Column whose equal values must share a fold (conversation, template).", metavar="COL"),
 ]
-Folds = Annotated[
-    int | None,
+Head = Annotated[
+    Path | None,
+    typer.Option(help="Linear-head file, or a folder of heads, one a category.", metavar="HEAD", show_default=False),
+]
+HeadWithDefault = Annotated[Path, typer.Option(help="Linear-head file, or a folder of them.", metavar="HEAD")]
+Logit = Annotated[
+    str | None,
     typer.Option(
-        callback=_fold_count,
-        help="Folds of the out-of-fold metrics; 0 skips them.  [default: 5]",
-        metavar="N",
+        help="A column of logits, or one a class (a,b,c or 'z_*'), instead of a head.",
+        metavar="COL",
         show_default=False,
     ),
 ]
-EvaluationData = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--eval", help="Judge on this file instead of out of fold (repeatable).", metavar="FILE", show_default=False
-    ),
-]
-Head = Annotated[Path | None, typer.Option(help="Linear-head file.", metavar="HEAD", show_default=False)]
-HeadWithDefault = Annotated[Path, typer.Option(help="Linear-head file.", metavar="HEAD")]
-Logit = Annotated[
-    str | None, typer.Option(help="A column of logits, instead of a head.", metavar="COL", show_default=False)
-]
 Prob = Annotated[
     str | None,
-    typer.Option(help="A column of probabilities, instead of a head.", metavar="COL", show_default=False),
+    typer.Option(
+        help="A column of probabilities, or one a class (a,b,c or 'p_*'), instead of a head.",
+        metavar="COL",
+        show_default=False,
+    ),
 ]
 Method = Annotated[
     Literal["temperature", "platt"],
@@ -245,13 +217,12 @@ Binning = Annotated[
     Literal["equal-width", "equal-mass"], typer.Option(help="Bins of equal width, or with equally many rows.")
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.", metavar="FILE", show_default=False)]
-HeadOutput = Annotated[Path, typer.Option("--output", "-o", help="Where the head is written.", metavar="FILE")]
 CalibratedOutput = Annotated[
     Path | None,
     typer.Option(
         "--output",
         "-o",
-        help="The file to write.  [default: the name of the head or score file with -calibrated, in this folder]",
+        help="What to write.  [default: the name of the head, folder or score file with -calibrated, in this folder]",
         metavar="FILE",
         show_default=False,
     ),

@@ -10,8 +10,10 @@ from headeval.cli.rows import Columns, read_subject, reading
 from headeval.cli.sources import Source, check_models
 from headeval.core.checks import FloatArray, IntArray
 from headeval.core.near_duplicates import RowStream
+from headeval.errors import UsageError
+from headeval.files.category_rows import CategoryExamples
 from headeval.files.embedded_rows import Keeping
-from headeval.files.examples import Examples
+from headeval.files.examples import Examples, file_names
 from headeval.files.row_sample import RowSample
 from headeval.files.tables import Tables
 from headeval.files.unlabelled import UnlabelledRows, read_unlabelled
@@ -57,7 +59,7 @@ def read_reference(tables: Tables, source: Source, columns: Columns, *, seed: in
     return ReferenceRows(scores, None, rows.ids, rows.embedding_digests, sample.finished(), stream)
 
 
-def row_stream(tables: Tables, rows: Examples | UnlabelledRows, *, quiet: bool) -> RowStream | None:
+def row_stream(tables: Tables, rows: Examples | CategoryExamples | UnlabelledRows, *, quiet: bool) -> RowStream | None:
     """Return the embeddings of rows that were read before, to be read once more; None where they have none."""
     if rows.dim is None:
         return None
@@ -69,7 +71,11 @@ def _unlabelled(tables: Tables, source: Source, columns: Columns, sample: RowSam
     identifier, head = columns.id_column(tables), source.head
     if head is None:
         return read_unlabelled(
-            tables, score=source.name, score_kind=source.kind, identifier=identifier, track=reading(quiet)
+            tables,
+            score=_flagged_column(tables, source),
+            score_kind=source.kind,
+            identifier=identifier,
+            track=reading(quiet),
         )
     check_models(head, tables, columns.embedding_model)
     return read_unlabelled(
@@ -79,4 +85,16 @@ def _unlabelled(tables: Tables, source: Source, columns: Columns, sample: RowSam
         dim=head.dim,
         keeping=Keeping(hold=False, project=lambda rows: head.logits(rows)[:, None], on_block=sample.add),
         track=reading(quiet),
+    )
+
+
+def _flagged_column(tables: Tables, source: Source) -> str:
+    """Return the one column that holds the scores of the flagged class."""
+    if not source.class_columns or source.name in tables.column_names:
+        return source.name
+    if source.kind == "prob":
+        return source.class_columns[-1]
+    raise UsageError(
+        f"--reference: the rows of {file_names(tables)} have no labels, and of rows without labels one column of "
+        "scores is compared: give probabilities (--prob), or a reference with labels"
     )

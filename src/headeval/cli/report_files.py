@@ -1,12 +1,13 @@
 """What `report` writes beside stdout: a page, plots, a card, JUnit test cases, and the rows that changed side."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os.path import realpath
 from pathlib import Path
 
 from headeval.cli.console import say
-from headeval.cli.rows import Subject, reading
+from headeval.cli.rows import reading
+from headeval.cli.subject import Subject
 from headeval.errors import OutputError
 from headeval.files.atomic import check_output, make_folder, refuse_remote, write_atomically
 from headeval.files.changed import check_free, write_changed
@@ -15,6 +16,8 @@ from headeval.files.tables import Tables
 from headeval.printable import quoted
 from headeval.report import Report
 from headeval.scored_rows import ScoredRows
+
+Document = tuple[Path, str, bytes]  # where it goes, what it is called, and what it holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class ReportFiles:
         OutputError : where a file exists and must stay, cannot be written, or is named twice.
         DataError : where the tables have a column that the rows that changed side would get.
         """
-        inputs = (*tables.paths, *heads)
+        inputs = (*tables.paths, *(file for path in heads for file in (path, *path.glob("*.json"))))
         documents = [path for path in (self.html, self.card, self.junit) if path is not None]
         named = [path for path in (*documents, self.changed, self.plots) if path is not None]
         places = [realpath(path) for path in named]
@@ -74,16 +77,25 @@ class ReportFiles:
         documents, drawn = list(self._rendered(report, subject)), list(self._drawn(report))
         if self.changed is not None and baseline is not None:
             self._write_changed(subject, baseline, self.changed, quiet=quiet)
-        for path, what, content in documents:
-            write_atomically(path, content, force=self.force)
-            say(f"{what} written to {path}", quiet=quiet)
+        self.write_documents(documents, quiet=quiet)
         if self.plots is not None:
             make_folder(self.plots)
             for path, content in drawn:
                 write_atomically(path, content, force=self.force)
             say(f"{len(drawn)} plots written to {self.plots}", quiet=quiet)
 
-    def _rendered(self, report: Report, subject: Subject) -> Iterator[tuple[Path, str, bytes]]:
+    def write_documents(self, documents: Iterable[Document], *, quiet: bool) -> None:
+        """Write documents and say where; all are rendered before the first is written.
+
+        Raises
+        ------
+        OutputError : where one cannot be written.
+        """
+        for path, what, content in list(documents):
+            write_atomically(path, content, force=self.force)
+            say(f"{what} written to {path}", quiet=quiet)
+
+    def _rendered(self, report: Report, subject: Subject) -> Iterator[Document]:
         """Render each document that was asked for; what renders another is not even loaded."""
         if self.html is not None:
             from headeval.render.page import render_page

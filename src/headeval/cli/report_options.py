@@ -32,7 +32,8 @@ def _amount(value: float | None) -> float | None:
 Require = Annotated[
     list[str] | None,
     typer.Option(
-        help="Exit 1 unless met, e.g. 'auc>=0.95' or, on a bound of its interval, 'fpr.upper<=0.02' (repeatable).",
+        help="Exit 1 unless met, e.g. 'auc>=0.95' or, on a bound of its interval, 'fpr.upper<=0.02' (repeatable). "
+        "Of a category or class 'hate:auc>=0.8', of each category '*:auc>=0.8'.",
         metavar="'METRIC>=NUMBER'",
         show_default=False,
     ),
@@ -54,7 +55,9 @@ By = Annotated[
 ]
 Baseline = Annotated[
     Path | None,
-    typer.Option(help="Compare with this head on the same rows.", metavar="HEAD", show_default=False),
+    typer.Option(
+        help="Compare with this head, or folder of heads, on the same rows.", metavar="HEAD", show_default=False
+    ),
 ]
 BaselineLogit = Annotated[
     str | None, typer.Option(help="Compare with this column of logits.", metavar="COL", show_default=False)

@@ -25,7 +25,7 @@ _USED = {"fitted": "used for the fit", "calibrated": "used for a calibration"}
 def which_rows(examples: Examples, source: Source, seen: RowsSeen | None) -> str:
     """Say in words which rows are judged; rows that the head has seen are never passed over."""
     rows = f"{len(examples.labels):,} labelled rows"
-    scored = "" if source.head else f", scored by column {source.name}"
+    scored = "" if source.head else f", scored by {source.columns}"
     if source.seen and examples.unlabelled and source.seen.either:
         return f"{rows}{scored}; of all {source.seen.n:,} rows of the file {source.seen.either:,} made what is judged"
     if seen is None:

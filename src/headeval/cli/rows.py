@@ -2,27 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headeval.cli.console import progress
-from headeval.cli.row_notes import class_note, copies_note, label_column_note, unlabelled_note, which_rows
 from headeval.cli.sources import Source, check_models
-from headeval.core.checks import FloatArray, IntArray
+from headeval.cli.subject import Subject, subject_of
+from headeval.core.checks import FloatArray
 from headeval.files.embedded_rows import OnBlock
 from headeval.files.examples import Collect, Examples, read_examples, require_both_classes
 from headeval.files.locations import masked_uri
 from headeval.files.tables import Tables
-from headeval.head import LinearHead
-from headeval.head_history import RowsSeen, RowsUsed, rows_seen
-from headeval.scored_rows import ScoredRows
+from headeval.head import LinearHead, log_odds
+from headeval.head_history import RowsUsed
 
-if TYPE_CHECKING:
-    from headeval.evaluation import Evaluation
-
-DEFAULT_THRESHOLD = 0.5
 DEFAULT_ID = "id"
 
 
@@ -33,6 +27,7 @@ class Columns:
     Attributes
     ----------
     identifier : the column that names a row; None takes `id` where there is one.
+    classes : the names of the classes of a fit, the flagged one last; None takes those of the labels.
     """
 
     label: str
@@ -43,94 +38,13 @@ class Columns:
     weight: str | None = None
     group: str | None = None
     identifier: str | None = None
+    classes: tuple[str, ...] | None = None
 
     def id_column(self, tables: Tables) -> str | None:
         """Return the column that names the rows of these tables; None where they have no such column."""
         if self.identifier is not None:
             return self.identifier
         return DEFAULT_ID if all(DEFAULT_ID in file.schema.names for file in tables.files) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Labelled rows with the scores that are to be judged.
-
-    Attributes
-    ----------
-    scores : (n,) logits or probabilities, as `source.kind` says.
-    labels : (n,) in {0, 1}.
-    threshold_from : "option", "head", "score file" or "default".
-    how : which rows these are, in words.
-    seen : how many of the rows made the head, where that is known.
-    label_column : the column of the labels.
-    ids : (n,) the names of the rows; None where they were not read.
-    also : (n,) logits of another head on the same embeddings, where they were asked for.
-    """
-
-    tables: Tables
-    examples: Examples
-    source: Source
-    scores: FloatArray
-    labels: IntArray
-    threshold: float
-    threshold_from: str
-    how: str
-    seen: RowsSeen | None
-    label_column: str
-    ids: NDArray[np.object_] | None = None
-    also: FloatArray | None = None
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What must be said of rows that made the head, and of the labels."""
-        if self.seen is None or not self.seen.either:
-            return (*self.label_notes, *self._copies)
-        about = "" if self.seen.exact else "about "
-        made = f"{about}{self.seen.either:,} of the rows made what is judged, and flatter it: judge it on new rows"
-        return (made, *self.label_notes, *self._copies)
-
-    @property
-    def _copies(self) -> tuple[str, ...]:
-        """Only embeddings tell copies, and groups already say which rows are not independent."""
-        if self.examples.embedding_at is None or self.examples.groups is not None:
-            return ()
-        return copies_note(self.examples.digests[:, 0])
-
-    @property
-    def label_notes(self) -> tuple[str, ...]:
-        """What must be said of the labels alone."""
-        history = self.source.head.metrics if self.source.head else {}
-        return (
-            *class_note(self.source.classes, self.examples.classes),
-            *label_column_note(history, self.label_column),
-            *unlabelled_note(self.examples),
-        )
-
-    def evaluate(self, rows: Any = slice(None), **options: Any) -> "Evaluation":
-        """Judge all rows, or those of a mask."""
-        from headeval.evaluation import evaluate
-
-        weights, groups = self.examples.weights, self.examples.groups
-        return evaluate(
-            self.scores[rows],
-            self.labels[rows],
-            kind=self.source.kind,
-            threshold=self.threshold,
-            classes=self.examples.classes,
-            weights=None if weights is None else weights[rows],
-            groups=None if groups is None else groups[rows],
-            **options,
-        )
-
-    def scored_rows(self) -> ScoredRows:
-        """Return the rows in the order of the files."""
-        return ScoredRows.checked(
-            self.scores,
-            self.labels,
-            kind=self.source.kind,
-            weights=self.examples.weights,
-            groups=self.examples.groups,
-        )
 
 
 def read_training_rows(
@@ -143,7 +57,7 @@ def read_training_rows(
     on_block: OnBlock | None = None,
     collect: Collect | None = None,
 ) -> Examples:
-    """Return the labelled rows of both classes, where `named` with the names of the rows among the slices.
+    """Return the labelled rows of all classes, where `named` with the names of the rows among the slices.
 
     Parameters
     ----------
@@ -155,6 +69,8 @@ def read_training_rows(
         tables,
         label=columns.label,
         positive=columns.positive,
+        many_classes=True,
+        classes=columns.classes,
         embedding=columns.embedding,
         weight=columns.weight,
         group=columns.group,
@@ -167,6 +83,13 @@ def read_training_rows(
     )
     require_both_classes(examples, tables)
     return examples
+
+
+def class_counts(examples: Examples) -> dict[str, int]:
+    """Return how many rows each class has, in the order of the classes."""
+    codes = examples.labels if examples.class_codes is None else examples.class_codes
+    counts = np.bincount(codes, minlength=len(examples.class_names))
+    return dict(zip(examples.class_names, counts.tolist(), strict=True))
 
 
 def read_subject(
@@ -206,21 +129,27 @@ def read_subject(
         track=reading(quiet),
         collect=collect,
     )
-    logits = examples.projected
-    seen = _seen(examples, source)
-    return Subject(
-        tables=tables,
-        examples=examples,
-        source=source,
-        scores=np.asarray(examples.scores if logits is None else logits[:, 0], dtype=np.float64),
-        labels=examples.labels.astype(np.int64),
-        **_threshold(source, threshold),
-        how=which_rows(examples, source, seen),
-        seen=seen,
-        label_column=columns.label,
+    logits, per_class = examples.projected, examples.class_scores
+    if logits is not None and len(heads[0].classes) > 2:
+        per_class = logits[:, : len(heads[0].classes)]
+    return subject_of(
+        tables,
+        examples,
+        source,
+        columns.label,
+        scores=_flagged_scores(examples, source, per_class),
+        threshold=threshold,
         ids=None if identifier is None else examples.slices[identifier],
-        also=logits[:, 1] if logits is not None and len(heads) > 1 else None,
+        also=logits[:, -1] if logits is not None and len(heads) > 1 else None,
+        class_scores=per_class,
     )
+
+
+def _flagged_scores(examples: Examples, source: Source, per_class: FloatArray | None) -> FloatArray | None:
+    """Return the score of the flagged class, (n,), from those of all classes where these are known."""
+    if per_class is not None:
+        return log_odds(per_class) if source.kind == "logit" else per_class[:, -1]
+    return examples.scores if examples.projected is None else examples.projected[:, 0]
 
 
 def _heads(tables: Tables, source: Source, columns: Columns, also: LinearHead | None) -> list[LinearHead]:
@@ -236,8 +165,7 @@ def _labelled(columns: Columns, source: Source, by: Sequence[str]) -> dict[str, 
     """Return what `read_examples` is to read beside the scores."""
     return {
         "label": columns.label,
-        "positive": columns.positive,
-        "classes": source.classes,
+        **source.label_rule(columns.positive),
         "weight": columns.weight,
         "group": columns.group,
         "by": by,
@@ -246,14 +174,18 @@ def _labelled(columns: Columns, source: Source, by: Sequence[str]) -> dict[str, 
 
 
 def _scored(columns: Columns, source: Source, heads: Sequence[LinearHead]) -> dict[str, Any]:
-    """Return what `read_examples` is to read and to make of it: a column of scores, or the logits of heads."""
+    """Return what `read_examples` is to read and to make of it: columns of scores, or the logits of heads."""
     if not heads:
-        return {"score": source.name, "score_kind": source.kind}
-    return {
-        "embedding": columns.embedding,
-        "dim": heads[0].dim,
-        "project": lambda embeddings: np.stack([head.logits(embeddings) for head in heads], axis=1),
-    }
+        columns_of = {"class_scores": source.class_columns} if source.class_columns else {"score": source.name}
+        return {**columns_of, "score_kind": source.kind}
+    head, *others = heads
+
+    def project(embeddings: Any) -> FloatArray:
+        """Of more than two classes the logit of each, which tell the log-odds; of two the log-odds alone."""
+        first = head.logits(embeddings)[:, None] if len(head.classes) == 2 else head.class_logits(embeddings)
+        return np.concatenate([first, *(other.logits(embeddings)[:, None] for other in others)], axis=1)
+
+    return {"embedding": columns.embedding, "dim": head.dim, "project": project}
 
 
 def rows_used(examples: Examples) -> RowsUsed:
@@ -282,18 +214,3 @@ def embedding_provenance(examples: Examples, columns: Columns) -> dict[str, str]
 def reading(quiet: bool) -> Any:
     """Return the progress bar of reading tables."""
     return progress("reading", quiet=quiet, size=lambda block: block.batch.num_rows)
-
-
-def _threshold(source: Source, option: float | None) -> dict[str, Any]:
-    if option is not None:
-        return {"threshold": option, "threshold_from": "option"}
-    if source.threshold is not None:
-        return {"threshold": source.threshold, "threshold_from": "head" if source.head else "score file"}
-    return {"threshold": DEFAULT_THRESHOLD, "threshold_from": "default"}
-
-
-def _seen(examples: Examples, source: Source) -> RowsSeen | None:
-    """Return how many of the rows had been seen; what a score file says of all its rows may not fit some of them."""
-    if source.head:
-        return rows_seen(source.head.metrics, examples.digests[:, 0])
-    return None if examples.unlabelled else source.seen

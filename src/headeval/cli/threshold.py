@@ -1,6 +1,5 @@
 """`headeval threshold`: a head and rows it was not fitted on → the same head with a threshold that keeps a promise."""
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,6 @@ from headeval.cli.console import show, write
 from headeval.errors import UsageError
 
 if TYPE_CHECKING:
-    from headeval.certifying.certifiable import Goal
     from headeval.certifying.summary import ThresholdSummary
     from headeval.cli.rows import Columns
     from headeval.cli.threshold_rows import ThresholdRows
@@ -32,6 +30,7 @@ def threshold(
     embedding: options.Embedding = "embedding",
     embedding_model: options.EmbeddingModel = None,
     drop_unlabelled: options.DropUnlabelled = False,
+    allow_missing: options.AllowMissing = False,
     output: threshold_options.Output = None,
     output_format: threshold_options.Format = "table",
     force: options.Force = False,
@@ -41,9 +40,9 @@ def threshold(
     """Choose a head's threshold so that it keeps what is required.
 
     Certified on rows the head was not fitted on: with the stated confidence all requirements hold on other rows like
-    them. Where no threshold can be certified, exit 5.
+    them. Where no threshold can be certified, exit 5. Of a folder of heads, one a category, each gets its own.
     """
-    from headeval.certifying.certifiable import chosen_goal, parse_certifiable
+    from headeval.certifying.certifiable import chosen_goal, parse_certifiable, refuse_categories
     from headeval.cli.rows import Columns
 
     json = output_format == "json"  # which promises not one escape code, a progress bar's included
@@ -51,13 +50,24 @@ def threshold(
     if plan:
         if data or benign or head or output or maximise or cost_fp is not None or cost_fn is not None:
             raise UsageError("--plan needs no data and no head: it takes --require and --confidence alone")
+        refuse_categories(requirements, "--plan")
         _show_plan(requirements, confidence, json=json)
         return
-    goal = chosen_goal(requirements, maximise, cost_fp, cost_fn, labelled=bool(data))
     columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
+    if head is not None and head.is_dir():
+        from headeval.cli.threshold_categories import Wanted, threshold_categories
+
+        wanted = Wanted(requirements, maximise, cost_fp, cost_fn, confidence, allow_missing, json)
+        threshold_categories(data, benign, head, columns, wanted, output, force=force, quiet=quiet or json)
+        return
+    refuse_categories(requirements, "a single head")
+    goal = chosen_goal(requirements, maximise, cost_fp, cost_fn, labelled=bool(data))
     rows, target = _rows(data, benign, head, columns, output, force=force, quiet=quiet or json)
-    summary = _choose(rows, requirements, goal, confidence, target)
-    _write(rows, summary, target, force=force)
+    from headeval.cli.threshold_choice import chosen_threshold, with_claim
+    from headeval.files.heads import write_head
+
+    summary = chosen_threshold(rows, requirements, goal, confidence, str(target))
+    write_head(with_claim(rows.head, summary), target, force=force)
     _show(summary, json=json)
 
 
@@ -72,56 +82,15 @@ def _rows(
     quiet: bool,
 ) -> "tuple[ThresholdRows, Path]":
     """Read everything, once it is clear that the result may be written; a head may replace itself with --force."""
-    from headeval.cli.threshold_rows import read_threshold_rows
+    from headeval.cli.threshold_rows import open_both, read_threshold_rows
     from headeval.files.atomic import check_output
-    from headeval.files.tables import open_tables
 
     if head is None:
         raise UsageError("--head HEAD is needed: the threshold is that of a head")
-    tables, traffic = open_tables(data) if data else None, open_tables(benign) if benign else None
+    tables, traffic = open_both(data, benign)
     target = output or Path(f"{head.stem}-threshold.json")
     check_output(target, force=force, inputs=[path for table in (tables, traffic) if table for path in table.paths])
     return read_threshold_rows(head, tables, traffic, columns, quiet=quiet), target
-
-
-def _choose(
-    rows: "ThresholdRows", requirements: "Sequence[Requirement]", goal: "Goal", confidence: float, target: Path
-) -> "ThresholdSummary":
-    from headeval.certifying.choice import allowed_thresholds, certifications, choose_threshold
-    from headeval.certifying.infeasible import infeasible
-    from headeval.certifying.summary import ThresholdSummary
-    from headeval.files.examples import require_both_classes
-
-    rows.refuse_rows_that_flatter(requirements)
-    if rows.subject is not None and goal.needs_both_classes:
-        require_both_classes(rows.subject.examples, rows.subject.tables)
-    sample, before = rows.sample, rows.head.threshold
-    allowed = allowed_thresholds(sample, requirements, confidence=confidence)
-    chosen = choose_threshold(sample, allowed, goal)
-    if chosen is None:
-        raise infeasible(sample, allowed, confidence=confidence)
-    certified = certifications(sample, allowed, chosen, confidence=confidence)
-    return ThresholdSummary(
-        provenance={**rows.provenance, "written_to": str(target)},
-        how=rows.how(certified=bool(certified)),
-        caution=not certified,
-        classes=rows.head.decision_classes,
-        before_threshold=before,
-        claim=rows.claim(chosen, goal, certified, confidence),
-        requirements=certified,
-        before=sample.counts(before) if rows.subject else None,
-        after=sample.counts(chosen) if rows.subject else None,
-        benign=rows.benign_counts(chosen),
-        notes=rows.notes(requirements),
-    )
-
-
-def _write(rows: "ThresholdRows", summary: "ThresholdSummary", target: Path, *, force: bool) -> None:
-    from headeval.certifying.claim_record import KEY
-    from headeval.files.heads import write_head
-
-    metrics = {**rows.head.metrics, KEY: summary.claim.document()}
-    write_head(dataclasses.replace(rows.head, threshold=summary.claim.threshold, metrics=metrics), target, force=force)
 
 
 def _show(summary: "ThresholdSummary", *, json: bool) -> None:

@@ -35,7 +35,8 @@ Data = Annotated[
 Require = Annotated[
     list[str] | None,
     typer.Option(
-        help="Certify this, e.g. 'fpr<=0.01' or 'recall>=0.8' (repeatable: all hold together).",
+        help="Certify this, e.g. 'fpr<=0.01' or 'recall>=0.8' (repeatable: all hold together); 'hate:fpr<=0.01' of one "
+        "category.",
         metavar="'METRIC<=NUMBER'",
         show_default=False,
     ),
@@ -79,7 +80,7 @@ Output = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="Where the head is written.  [default: the name of the head with -threshold, in this folder]",
+        help="Where the head is written.  [default: the name of the head or folder with -threshold, in this folder]",
         metavar="FILE",
         show_default=False,
     ),

@@ -1,7 +1,7 @@
 """The rows that a threshold is chosen on: labelled ones, benign traffic, or both, scored by the head."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,14 @@ from headeval.certifying.choice import Certification, Sample
 from headeval.certifying.claim_record import CERTIFIED, ON_THE_SAMPLE, Claim, ClaimedRequirement
 from headeval.certifying.summary import BenignCounts
 from headeval.cli.row_notes import copies
-from headeval.cli.rows import Columns, Subject, data_provenance, embedding_provenance, read_subject, reading, rows_used
+from headeval.cli.rows import Columns, data_provenance, embedding_provenance, read_subject, reading, rows_used
 from headeval.cli.sources import check_models, head_source
+from headeval.cli.subject import Subject
 from headeval.core.stable import sigmoid
 from headeval.errors import FitError
 from headeval.files.benign import BenignRows, read_benign
 from headeval.files.heads import read_head
-from headeval.files.tables import Tables
+from headeval.files.tables import Tables, open_tables
 from headeval.head import LinearHead
 from headeval.head_history import RowsSeen, kept_digests
 from headeval.printable import quoted
@@ -64,11 +65,17 @@ class ThresholdRows:
         """Whether most of the rows have calibrated the head."""
         return self.subject is not None and self.subject.seen is not None and self.subject.seen.in_sample is not None
 
+    @property
+    def ordered(self) -> bool:
+        """Whether a calibration has kept the order of the rows, as it does of two classes and not of more."""
+        return len(self.head.classes) == 2
+
     def refuse_rows_that_flatter(self, requirements: Sequence[Requirement]) -> None:
         """Refuse rows most of which the head was fitted on, and for precision such as have calibrated it.
 
         A calibration keeps the order of the rows, and so every set that some threshold flags: what is certified by the
-        order alone holds as before. Precision is certified at fixed probabilities, which the calibration moves.
+        order alone holds as before. Precision is certified at fixed probabilities, which the calibration moves. Of more
+        than two classes a temperature changes that order, so that nothing is certified on rows that it was fitted to.
 
         Raises
         ------
@@ -82,6 +89,12 @@ class ThresholdRows:
                     f"{about}{seen.fitted:,} of these {seen.n:,} {what} were used for the fit: no threshold can be "
                     "certified on rows that the head was fitted on\nchoose it on labelled rows that were kept apart"
                 )
+        if not self.ordered and self.calibrated and requirements:
+            raise FitError(
+                f"{requirements[0]} cannot be certified on rows that calibrated the head, as "
+                f"{self._calibration_rows()} did: with more than two classes a temperature changes the order of rows\n"
+                "give rows that were kept apart"
+            )
         asked = next((part for part in requirements if part.metric == "precision"), None)
         if asked is not None and self.calibrated:
             raise FitError(
@@ -98,12 +111,15 @@ class ThresholdRows:
         if self.unread_labels is not None:
             column = quoted(self.unread_labels)
             notes.append(f"the benign files have a column {column}, which is not read: all their rows count as benign")
-        if any(requirement.metric == "precision" for requirement in requirements):
-            if self.subject is not None and self.subject.seen is not None and self.subject.seen.calibrated:
-                notes.append(f"{self._calibration_rows()} calibrated the head, and flatter precision: leave them out")
-            notes.append("precision depends on the share of positives: the promise is for traffic with the same share")
+        precise = any(requirement.metric == "precision" for requirement in requirements)
+        if requirements and (precise or not self.ordered) and self.subject is not None:
+            if self.subject.seen is not None and self.subject.seen.calibrated:
+                what = "precision" if self.ordered else "it"
+                notes.append(f"{self._calibration_rows()} calibrated the head, and flatter {what}: leave them out")
         elif self.calibrated and requirements:
             notes.append("a calibration keeps the order of the rows, so what is certified here is not weakened by it")
+        if precise:
+            notes.append("precision depends on the share of positives: the promise is for traffic with the same share")
         return tuple(notes)
 
     def _rows_of_the_fit(self) -> Iterator[str]:
@@ -182,36 +198,51 @@ class ThresholdRows:
         )
 
 
+def open_both(data: Sequence[str] | None, benign: Sequence[str] | None) -> tuple[Tables | None, Tables | None]:
+    """Return labelled rows and benign traffic, opened; None for what is not given."""
+    return open_tables(data) if data else None, open_tables(benign) if benign else None
+
+
 def read_threshold_rows(
     path: Path, tables: Tables | None, traffic: Tables | None, columns: Columns, *, quiet: bool
 ) -> ThresholdRows:
     """Read the head and score the rows; the embeddings must be of the head's own model."""
-    source = head_source(read_head(path), str(path))
-    head = source.head
-    if head is None:  # never: a head's source has one
-        raise TypeError("the source has no head")
+    head = read_head(path)
+    source = head_source(head, str(path))
     subject = None if tables is None else read_subject(tables, source, columns, hold=False, quiet=quiet)
     benign = None
     if traffic is not None:
         check_models(head, traffic, columns.embedding_model)
         benign = read_benign(traffic, head, embedding=columns.embedding, track=reading(quiet))
+    labels_there = traffic is not None and any(columns.label in file.schema.names for file in traffic.files)
+    rows = threshold_rows(head, str(path), subject, benign, traffic, columns)
+    return replace(rows, unread_labels=columns.label if labels_there else None)
+
+
+def threshold_rows(
+    head: LinearHead,
+    name: str,
+    subject: Subject | None,
+    benign: BenignRows | None,
+    traffic: Tables | None,
+    columns: Columns,
+) -> ThresholdRows:
+    """Return scored rows, labelled or benign, that the threshold of a head is chosen on.
+
+    Parameters
+    ----------
+    name : of the head's file, as shown.
+    traffic : that the benign rows are from.
+    """
     probs, labels = (np.empty(0), np.empty(0, dtype=np.int64))
     if subject is not None:
         probs, labels = sigmoid(subject.scores), subject.labels
     sample = Sample.of(probs, labels, None if benign is None else benign.probs)
-    labels_there = traffic is not None and any(columns.label in file.schema.names for file in traffic.files)
-    return ThresholdRows(
-        head,
-        _provenance(path, head, subject, traffic, columns, sample),
-        subject,
-        benign,
-        sample,
-        unread_labels=columns.label if labels_there else None,
-    )
+    return ThresholdRows(head, _provenance(name, head, subject, traffic, columns, sample), subject, benign, sample)
 
 
 def _provenance(
-    path: Path, head: LinearHead, subject: Subject | None, traffic: Tables | None, columns: Columns, sample: Sample
+    name: str, head: LinearHead, subject: Subject | None, traffic: Tables | None, columns: Columns, sample: Sample
 ) -> dict[str, Any]:
     provenance: dict[str, Any] = {}
     if subject is not None:
@@ -219,7 +250,7 @@ def _provenance(
         provenance |= data_provenance(data, subject.examples) | embedding_provenance(subject.examples, columns)
     if traffic is not None:
         provenance["benign"] = [str(file) for file in traffic.paths]
-    provenance |= {"head": str(path), "embedding_model": head.embedding_model}
+    provenance |= {"head": name, "embedding_model": head.embedding_model}
     if subject is not None:
         negative, positive = map(in_sentence, subject.examples.classes)
         p, n = sample.positives.size, sample.negatives.size

@@ -246,8 +246,16 @@ def _gathered(part: TablePart, wanted: Wanted, keeping: Keeping, width: int | No
 
 def _bytes_of(facts: PartFacts) -> int:
     """Return the bytes of the arrays, beside which the distinct names of a part are few."""
-    coded = (facts.labels, facts.groups, *facts.slices.values())
-    columns = (facts.scores, facts.weights, facts.kept, facts.digests, facts.projected, facts.embeddings)
+    coded = (*facts.labels, facts.groups, *facts.slices.values())
+    columns = (
+        facts.scores,
+        facts.many_scores,
+        facts.weights,
+        facts.kept,
+        facts.digests,
+        facts.projected,
+        facts.embeddings,
+    )
     arrays = (*(column.codes for column in coded if column is not None), *columns)
     return sum(array.nbytes for array in arrays if array is not None)
 

@@ -1,7 +1,7 @@
 """Tables scored by the workers of a cluster, and written here."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,12 +16,12 @@ from headeval.files.fingerprint import row_digests
 from headeval.files.part_facts import EveryFault
 from headeval.files.parts import TablePart
 from headeval.files.row_faults import RowFaults
-from headeval.files.scores import ScoredBlock
+from headeval.files.scored_blocks import ScoredBlock
 from headeval.files.tables import Block, Tables
 from headeval.files.vector_blocks import one_table
 from headeval.files.vectors import EmbeddingColumns, VectorReader
-from headeval.head import LinearHead
 from headeval.head_history import SeenCounter
+from headeval.joint_heads import JointHeads
 
 FollowBlocks = Callable[[Iterable[ScoredBlock], int | None], Iterable[ScoredBlock]]
 
@@ -44,19 +44,19 @@ class ScoredPart:
 
     def __sizeof__(self) -> int:
         """Return the bytes, by which Dask decides what is worth moving."""
-        return sum(int(scored.block.batch.nbytes) + 16 * len(scored.logits) for scored in self.blocks)
+        return sum(int(scored.block.batch.nbytes) + 2 * scored.logits.nbytes for scored in self.blocks)
 
 
 def cluster_blocks(
     cluster: Cluster,
     tables: Tables,
-    head: LinearHead,
+    heads: JointHeads,
     *,
     embedding: str,
-    counter: SeenCounter,
+    counters: Sequence[SeenCounter],
     track: Callable[..., Any],
 ) -> Iterator[ScoredBlock]:
-    """Return block after block, scored by a head; as `headeval.files.scores.head_blocks`, without the embeddings.
+    """Return block after block, scored by heads; as `headeval.files.scored_blocks.head_blocks`, without the embeddings.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def cluster_blocks(
     DataError : for what `head_blocks` raises it, or where workers are lost.
     """
     where = one_table(tables, embedding)
-    scored = _scored(cluster, tables, head, where, counter)
+    scored = _scored(cluster, tables, heads, where, counters)
     blocks: deque[ScoredBlock] = deque()
 
     def passing() -> Iterator[Block]:
@@ -79,22 +79,21 @@ def cluster_blocks(
         yield blocks.popleft()
 
 
-def scored_part(part: TablePart, columns: tuple[str, ...], where: EmbeddingColumns, head: LinearHead) -> ScoredPart:
+def scored_part(part: TablePart, columns: tuple[str, ...], where: EmbeddingColumns, heads: JointHeads) -> ScoredPart:
     """Read a part and score it; whatever is wrong with it is told in what is returned."""
-    scored, faults, reader = ScoredPart(), EveryFault(), VectorReader(where, dim=head.dim)
+    scored, faults, reader = ScoredPart(), EveryFault(), VectorReader(where, dim=heads.dim)
     scored.error = missing_file(part)
     if scored.error is not None:
         return scored
     if not part.begins_file:
-        reader.expect(head.dim, part.file.path)
+        reader.expect(heads.dim, part.file.path)
     try:
         for block in part.blocks(columns):
             embeddings = reader.read(block.batch, place_of(block, faults))
             if embeddings is not None and not faults:
                 batch = block.batch.drop_columns(list(where.columns))
-                scored.blocks.append(
-                    ScoredBlock(Block(block.path, block.first_row, batch, block.is_csv), head.logits(embeddings))
-                )
+                without = Block(block.path, block.first_row, batch, block.is_csv)
+                scored.blocks.append(ScoredBlock.of(without, heads, embeddings))
                 scored.digests.append(row_digests(embeddings)[:, 0])
     except DataError as error:
         scored.error = str(error)
@@ -103,10 +102,10 @@ def scored_part(part: TablePart, columns: tuple[str, ...], where: EmbeddingColum
 
 
 def _scored(
-    cluster: Cluster, tables: Tables, head: LinearHead, where: EmbeddingColumns, counter: SeenCounter
+    cluster: Cluster, tables: Tables, heads: JointHeads, where: EmbeddingColumns, counters: Sequence[SeenCounter]
 ) -> Iterator[ScoredBlock]:
     faults = RowFaults()
-    sent = cluster.submit(as_it_is, head)
+    sent = cluster.submit(as_it_is, heads)
 
     def start(part: TablePart) -> Future:
         return cluster.submit(scored_part, away(part), tables.column_names, where, sent)
@@ -120,6 +119,7 @@ def _scored(
             raise DataError(error_here(scored.error, part))
         if not faults:
             for block, digests in zip(scored.blocks, scored.digests, strict=True):
-                counter.add(digests)
+                for counter in counters:
+                    counter.add(digests)
                 yield block
     faults.raise_if_any()

@@ -18,16 +18,18 @@ from headeval.metric import Metric
 from headeval.printable import printable
 from headeval.render.card_limits import limits, recorded
 from headeval.render.claim import claim_section
+from headeval.render.classes import about_flagged, class_sections, rows_of_classes
 from headeval.render.drift import drift_notes, drift_section
 from headeval.render.evaluation_sections import flagging_rule
 from headeval.render.markdown import sheet_markdown
 from headeval.render.numbers import NOTHING, count, exact, interval_text, level, metric_value, number, percent
-from headeval.render.sections import Column, Grid, Section, in_sentence
+from headeval.render.sections import Column, Grid, Section, all_about, in_sentence
 from headeval.render.sheet import Sheet, report_sheet
 from headeval.render.slices import slice_sections
 from headeval.report import Report
 
 _MOST_DIGITS_OF_A_COUNT = 15
+_MOST_ROWS = 10**_MOST_DIGITS_OF_A_COUNT
 _PER = 1000
 _NEVER_RECORDED = (
     "what it is meant for, and what it must not be used for",
@@ -67,16 +69,20 @@ def _sections(report: Report, head: LinearHead | None) -> Iterator[Section]:
     evaluation = report.evaluation
     yield Section("Model", (_facts("model", _model(report, head)),))
     yield Section("Rows", (_facts("rows", _rows(report, head)),))
-    yield Section("Measures", (_measures(evaluation),))
-    yield _threshold_section(report, head)
-    if report.claim is not None:
-        yield claim_section(report.claim)
-    yield from slice_sections(report.slices, evaluation)
+    yield from class_sections(report.classes)
+    flagged = (
+        Section("Measures", (_measures(evaluation),)),
+        _threshold_section(report, head),
+        *(() if report.claim is None else (claim_section(report.claim),)),
+        *slice_sections(report.slices, evaluation),
+    )
+    yield from all_about(flagged, about_flagged(report.classes))
     if report.drift is not None:
         part = drift_section(report.drift)
         yield dataclasses.replace(part, footnotes=(*drift_notes(report.drift), *part.footnotes))
     nothing_found = "no rule of this card found a limit in the numbers, which does not mean that there is none"
-    yield Section("Limits that follow from the numbers", (), footnotes=limits(report, head) or (nothing_found,))
+    found = Section("Limits that follow from the numbers", (), footnotes=limits(report, head) or (nothing_found,))
+    yield from all_about((found,), about_flagged(report.classes))
     yield Section("Not recorded", (), footnotes=tuple(_not_recorded(report, head)))
 
 
@@ -86,7 +92,8 @@ def _facts(caption: str, facts: Iterator[tuple[str, str]]) -> Grid:
 
 def _model(report: Report, head: LinearHead | None) -> Iterator[tuple[str, str]]:
     if head is None:
-        yield "classes", ", ".join(map(printable, report.evaluation.classes))
+        names = report.evaluation.classes if report.classes is None else report.classes.classes
+        yield "classes", ", ".join(map(printable, names))
     else:
         yield "kind", "linear head on embeddings of unit length"
         yield "embedding model", printable(head.embedding_model)
@@ -99,6 +106,7 @@ def _model(report: Report, head: LinearHead | None) -> Iterator[tuple[str, str]]
             "solver": solver.get("method"),
             "converged": solver.get("converged"),
             "fitted by headeval": head.metrics.get("headeval_version"),
+            "parametrisation": fit.get("parametrisation"),
         }
         yield from _known(facts)
         for scaling in _calibrations(head):
@@ -112,6 +120,7 @@ def _rows(report: Report, head: LinearHead | None) -> Iterator[tuple[str, str]]:
         facts = {
             f"rows of the {step}": entry.get("n"),
             f"of these {printable(report.evaluation.classes[1])}": entry.get("positives"),
+            **_of_each_class(entry.get("rows_of_each_class")),
             "their labels, column": entry.get("label_column"),
             "left out, unlabelled": entry.get("unlabelled_left_out") or None,
             "fingerprint": entry.get("data_fingerprint"),
@@ -119,7 +128,10 @@ def _rows(report: Report, head: LinearHead | None) -> Iterator[tuple[str, str]]:
         yield from _known(facts)
     counts = report.evaluation.counts
     yield "rows judged", count(counts.n)
-    yield f"of these {printable(report.evaluation.classes[1])}", count(counts.positives)
+    if report.classes is None:
+        yield f"of these {printable(report.evaluation.classes[1])}", count(counts.positives)
+    else:
+        yield "of each class", rows_of_classes({part.name: part.n for part in report.classes.per_class})
     yield from _known({"their labels, column": report.provenance.get("label_column")})
     left_out = report.provenance.get("unlabelled_rows_left_out")
     if isinstance(left_out, int):
@@ -240,6 +252,14 @@ def _bounds(interval: Mapping[str, object]) -> str:
     if not isinstance(lower, float) or not isinstance(upper, float):
         return ""
     return f" [{number(lower)}, {number(upper)}]"
+
+
+def _of_each_class(entry: object) -> dict[str, str]:
+    """Return the rows of each class as they are recorded; a head file can hold anything under that name."""
+    if not isinstance(entry, Mapping) or len(entry) < 2:
+        return {}
+    counts = {str(name): rows for name, rows in entry.items() if type(rows) is int and 0 <= rows < _MOST_ROWS}
+    return {"of each class": rows_of_classes(counts)} if len(counts) == len(entry) else {}
 
 
 def _mapping(entry: object) -> Mapping[str, object]:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,13 +9,15 @@ from headeval._version import __version__
 from headeval.comparison import Comparison
 from headeval.core.calibration import ReliabilityTable
 from headeval.core.calibration_evidence import CalibrationNoise
-from headeval.core.intervals import Interval
 from headeval.core.traffic import Traffic
 from headeval.evaluation import Evaluation
-from headeval.metric import Metric
+from headeval.multiclass import ClassEvaluation
 from headeval.render.claim import claim_document
+from headeval.render.class_document import class_document
 from headeval.render.drift import drift_document
+from headeval.render.json_values import finite, interval_json, metrics_json
 from headeval.report import HeldOut, Report, Slice
+from headeval.requirement_parsing import Requirement
 from headeval.requirements import Decision, EachDecision
 
 FORMAT = "headeval-report"
@@ -45,12 +46,13 @@ def report_document(report: Report) -> dict[str, Any]:
         "in_sample": report.in_sample,
         "rows_seen": None if report.seen is None else {**dataclasses.asdict(report.seen), "exact": report.seen.exact},
         **body,
+        **_all_classes(report.classes),
         "slices": [_slice(part) for part in report.slices],
         "comparison": None if report.comparison is None else _comparison(report.comparison),
         "drift": None if report.drift is None else drift_document(report.drift),
         "claim": None if report.claim is None else claim_document(report.claim),
-        "requirements": [_requirement(decision) for decision in report.decisions],
-        "requirements_of_each_slice": [_each(decision) for decision in report.each],
+        "requirements": [requirement_document(decision) for decision in report.decisions],
+        "requirements_of_each_slice": [requirement_of_each_document(decision) for decision in report.each],
         "passed": report.passed if report.decisions or report.each else None,
         "notes": [*body["notes"], *report.notes],
     }
@@ -67,7 +69,7 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
     (None, 'nothing is flagged')
     """
     counts, resampling = evaluation.counts, evaluation.resampling
-    metrics = {info.name: metric for info, metric in evaluation.metrics()}
+    measured = metrics_json((info.name, metric) for info, metric in evaluation.metrics())
     return {
         "classes": list(evaluation.classes),
         "n": counts.n,
@@ -75,11 +77,11 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
         "negatives": counts.negatives,
         "threshold": evaluation.threshold,
         "counts": dataclasses.asdict(counts),
-        "metrics": {name: _finite(metric.value) for name, metric in metrics.items()} | {"n": counts.n},
-        "undefined": {name: _reason(metric) for name, metric in metrics.items() if _finite(metric.value) is None},
+        "metrics": measured["metrics"] | {"n": counts.n},
+        "undefined": measured["undefined"],
         "confidence": evaluation.confidence,
-        "intervals": {name: _interval(metric.interval) for name, metric in metrics.items() if metric.interval},
-        "guarantees": {name: _interval(metric.guarantee) for name, metric in metrics.items() if metric.guarantee},
+        "intervals": measured["intervals"],
+        "guarantees": measured["guarantees"],
         "resampling": None if resampling is None else dataclasses.asdict(resampling),
         "weighted": evaluation.weighted,
         "calibration": [
@@ -99,7 +101,8 @@ def with_evaluation(history: Mapping[str, Any], held_out: HeldOut) -> dict[str, 
     if held_out.evaluation is None:
         return dict(history)
     folds = {"folds": held_out.n_folds, "fold_seed": held_out.fold_seed} if held_out.n_folds else {}
-    return {**history, "evaluation": {"how": held_out.how, **folds, **evaluation_document(held_out.evaluation)}}
+    judged = {**evaluation_document(held_out.evaluation), **_all_classes(held_out.classes)}
+    return {**history, "evaluation": {"how": held_out.how, **folds, **judged}}
 
 
 def to_json(document: Any) -> str:
@@ -121,18 +124,9 @@ def to_json(document: Any) -> str:
     return json.dumps(document, indent=2, allow_nan=False).replace("\x7f", "\\u007f") + "\n"
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _reason(metric: Metric) -> str:
-    return f"infinite: {metric.reason}" if metric.value == math.inf else metric.reason or "undefined"
-
-
-def _interval(interval: Interval | None) -> dict[str, Any] | None:
-    if interval is None:
-        return None
-    return {"lower": _finite(interval.lower), "upper": _finite(interval.upper), "method": interval.method}
+def _all_classes(classes: ClassEvaluation | None) -> dict[str, Any]:
+    """The key is there only where there are more than two classes."""
+    return {} if classes is None else {"all_classes": class_document(classes)}
 
 
 def _calibration(table: ReliabilityTable, noise: CalibrationNoise) -> dict[str, Any]:
@@ -161,7 +155,7 @@ def _reliability(evaluation: Evaluation) -> list[dict[str, Any]]:
             "count": count,
             "mean_prob": confidence if count else None,
             "share_positive": accuracy if count else None,
-            "share_positive_interval": _interval(interval),
+            "share_positive_interval": interval_json(interval),
         }
         for lower, upper, count, confidence, accuracy, interval in zip(
             *(column.tolist() for column in columns), evaluation.reliability_intervals, strict=True
@@ -175,7 +169,7 @@ def _traffic(traffic: Traffic) -> dict[str, Any]:
     return {
         "prevalence": traffic.prevalence,
         "per_day": traffic.per_day,
-        **{name: {"value": part.value, "interval": _interval(part.interval)} for name, part in projected.items()},
+        **{name: {"value": part.value, "interval": interval_json(part.interval)} for name, part in projected.items()},
     }
 
 
@@ -184,7 +178,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "baseline": comparison.name,
         "baseline_evaluation": evaluation_document(comparison.baseline),
         "differences": {
-            name: {"value": part.value, "interval": _interval(part.interval), "p_value": part.p_value}
+            name: {"value": part.value, "interval": interval_json(part.interval), "p_value": part.p_value}
             for name, part in comparison.differences.items()
         },
         **dataclasses.asdict(comparison.changes),
@@ -199,28 +193,37 @@ def _slice(part: Slice) -> dict[str, Any]:
     return {"column": part.column, "value": part.value, **place, **evaluation_document(part.evaluation)}
 
 
-def _requirement(decision: Decision) -> dict[str, Any]:
-    wanted, value = decision.requirement, _finite(decision.value)
+def requirement_document(decision: Decision) -> dict[str, Any]:
+    """Return a requirement with its verdict as JSON values."""
+    wanted, value = decision.requirement, finite(decision.value)
     infinite = decision.value is not None and value is None
     return {
         "requirement": str(wanted),
+        **_of(wanted),
         "metric": wanted.metric,
         "part": wanted.part,
         "difference": wanted.difference,
         "comparison": wanted.comparison,
         "bound": wanted.bound,
         "value": value,
-        "measured": _finite(decision.measured),
-        "interval": _interval(decision.interval),
+        "measured": finite(decision.measured),
+        "interval": interval_json(decision.interval),
         "verdict": decision.verdict.value,
         "reason": f"infinite: {decision.reason}" if infinite else decision.reason,
     }
 
 
-def _each(decision: EachDecision) -> dict[str, Any]:
+def _of(requirement: Requirement) -> dict[str, str]:
+    """The key is there only where one of several categories or classes is meant."""
+    return {"of": requirement.of} if requirement.of else {}
+
+
+def requirement_of_each_document(decision: EachDecision) -> dict[str, Any]:
+    """Return a requirement of every slice with its verdict as JSON values."""
     wanted = decision.requirement
     return {
         "requirement": str(wanted),
+        **_of(wanted),
         "metric": wanted.metric,
         "part": wanted.part,
         "comparison": wanted.comparison,
@@ -229,7 +232,7 @@ def _each(decision: EachDecision) -> dict[str, Any]:
         "reason": decision.reason,
         "judged": decision.judged,
         "failing": [
-            {"column": column, "slice": value, **_requirement(part)} for column, value, part in decision.failing
+            {"column": column, "slice": value, **requirement_document(part)} for column, value, part in decision.failing
         ],
         "skipped": [{"column": column, "slice": value, "reason": reason} for column, value, reason in decision.skipped],
     }

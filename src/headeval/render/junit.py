@@ -1,9 +1,10 @@
 """Requirements as JUnit XML, which CI systems show as tests: a test case a requirement."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from headeval.category_report import CategoriesReport
 from headeval.core.intervals import Interval
 from headeval.printable import printable
 from headeval.render.numbers import exact
@@ -29,20 +30,48 @@ def junit_xml(report: Report) -> str:
     >>> print(junit_xml(Report({}, "held-out", evaluate([0.9, 0.2], [1, 0], kind="prob"))).splitlines()[1])
     <testsuite name="headeval" tests="0" failures="0" errors="0" skipped="0" time="0">
     """
+    suite = Element("testsuite")
+    _fill(suite, _SUITE, (*report.decisions, *report.each), list(_properties(report)))
+    return _xml(suite)
+
+
+def categories_junit_xml(report: CategoriesReport) -> str:
+    """Return the requirements of several categories as JUnit XML: a test suite a category, as `junit_xml` has it."""
+    suites = Element("testsuites")
     decisions: tuple[Decision | EachDecision, ...] = (*report.decisions, *report.each)
-    suite = Element("testsuite", {"name": _SUITE, "tests": str(len(decisions)), "failures": "0", "errors": "0"})
+    _count(suites, _SUITE, decisions)
+    for part in report.parts:
+        own = tuple(decision for decision in decisions if decision.requirement.of == part.name)
+        rows = [("category", printable(part.name)), ("known", str(part.known)), ("unknown", str(part.unknown))]
+        more = [("not_judged", printable(part.why))] if part.report is None else list(_properties(part.report))
+        _fill(SubElement(suites, "testsuite"), f"{_SUITE}.{printable(part.name)}", own, [*rows, *more])
+    return _xml(suites)
+
+
+def _fill(
+    suite: Element, name: str, decisions: Sequence[Decision | EachDecision], properties: Sequence[tuple[str, str]]
+) -> None:
+    _count(suite, name, decisions)
+    element = SubElement(suite, "properties")
+    for key, value in properties:
+        SubElement(element, "property", {"name": key, "value": value})
+    for decision in decisions:
+        _add_case(suite, decision)
+    _add_text(SubElement(suite, "system-out"), [f"{key}: {value}" for key, value in properties])
+
+
+def _count(suite: Element, name: str, decisions: Sequence[Decision | EachDecision]) -> None:
+    suite.set("name", name)
+    suite.set("tests", str(len(decisions)))
     for verdict, counted in _COUNTED.items():
         suite.set(counted, str(sum(decision.verdict is verdict for decision in decisions)))
     suite.set("skipped", "0")
     suite.set("time", "0")  # readers of the format take it as given
-    properties = SubElement(suite, "properties")
-    for name, value in _properties(report):
-        SubElement(properties, "property", {"name": name, "value": value})
-    for decision in decisions:
-        _add_case(suite, decision)
-    _add_text(SubElement(suite, "system-out"), [f"{name}: {value}" for name, value in _properties(report)])
-    indent(suite)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suite, encoding="unicode")}\n'
+
+
+def _xml(root: Element) -> str:
+    indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
 def _add_case(suite: Element, decision: Decision | EachDecision) -> None:
@@ -51,7 +80,7 @@ def _add_case(suite: Element, decision: Decision | EachDecision) -> None:
         suite,
         "testcase",
         {
-            "name": str(decision.requirement),
+            "name": printable(str(decision.requirement)),
             "classname": f"{_SUITE}.{'require-each' if each else 'require'}",
             "time": "0",
         },
@@ -72,15 +101,15 @@ def _add_text(element: Element, lines: list[str]) -> None:
 def _lines(decision: Decision) -> Iterator[str]:
     """One line: the number held against the bound, what it belongs to, and the reason; printable."""
     wanted = decision.requirement
-    reason = f": {printable(decision.reason)}" if decision.reason else ""
+    name, reason = printable(wanted.name), f": {printable(decision.reason)}" if decision.reason else ""
     if decision.value is None:
-        yield f"{wanted.name} is undefined{reason}"
+        yield f"{name} is undefined{reason}"
         return
     about = [f"interval {_range(decision.interval)}"] if decision.interval else []
     if wanted.part != "value" and decision.measured is not None:
-        about.insert(0, f"{wanted.name.removesuffix(f'.{wanted.part}')} {exact(decision.measured)}")
+        about.insert(0, f"{name.removesuffix(f'.{wanted.part}')} {exact(decision.measured)}")
     beside = f" ({', '.join(about)})" if about else ""
-    yield f"{wanted.name} is {exact(decision.value)}{beside}{reason}"
+    yield f"{name} is {exact(decision.value)}{beside}{reason}"
 
 
 def _lines_of_slices(decision: EachDecision) -> Iterator[str]:

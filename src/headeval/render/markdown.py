@@ -70,7 +70,7 @@ def _blocks(sheet: Sheet) -> Iterator[str]:
 
 
 def _section(section: Section) -> Iterator[str]:
-    yield f"### {escape(section.title)}"
+    yield f"### {escape(section.heading)}"
     if section.lead:
         yield escape(section.lead)
     yield from _content(section)
@@ -87,6 +87,6 @@ def _grid(grid: Grid) -> str:
     lines = [
         [escape(column.heading) for column in columns],
         ["---:" if column.numeric else ":---" for column in columns],
-        *([escape(cell) for cell in row] for row in grid.rows),
+        *(["<br>".join(map(escape, cell.split("\n"))) for cell in row] for row in grid.rows),
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

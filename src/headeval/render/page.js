@@ -1,7 +1,9 @@
 "use strict";
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const element = (id) => document.getElementById(id);
+// One report, all of whose elements stand in `root`, and whose ids begin with what its data-report says.
+const start = (root) => {
+  const folded = () => root.closest("details:not([open])") !== null;
+  const element = (id) => document.getElementById(`${root.dataset.report}${id}`);
+  const data = JSON.parse(element("data").textContent);
   const colour = (name) => () => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const significant = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 
@@ -19,7 +21,7 @@
   const places = [];
   for (const [texts, perStep] of [[data.byOutcome, false], [data.byStep, true]]) {
     for (const [key, packed] of Object.entries(texts)) {
-      const place = document.querySelector(`[data-cell="${key}"]`);
+      const place = root.querySelector(`[data-cell="${key}"]`);
       if (place) places.push({ place, texts: unpacked(packed), perStep });
     }
   }
@@ -66,7 +68,7 @@
   let speaking;
   const spoken = () => {
     const parts = data.spoken.map(({ name, keys }) => {
-      const texts = keys.map((key) => document.querySelector(`[data-cell="${key}"]`).textContent).filter(Boolean);
+      const texts = keys.map((key) => root.querySelector(`[data-cell="${key}"]`).textContent).filter(Boolean);
       return [name, ...texts].join(" ");
     });
     return parts.join("; ");
@@ -312,7 +314,7 @@
     });
   };
 
-  for (const part of document.querySelectorAll("[data-needs-script]")) part.hidden = false;
+  for (const part of root.querySelectorAll("[data-needs-script]")) part.hidden = false;
   recount();
   const { roc, pr } = data.charts;
   if (roc) {
@@ -336,6 +338,7 @@
   const PAPER_WIDTH = 340; // half of A4: drawn at that size, the texts in the charts stay as large as those around
   const onPaper = () => matchMedia("print").matches;
   const fit = (printing) => {
+    if (folded()) return;
     for (const { plot, size } of charts) {
       const { width, height } = size(printing ? PAPER_WIDTH : undefined);
       if (width !== plot.width) plot.setSize({ width, height });
@@ -344,10 +347,17 @@
   };
   new ResizeObserver(() => {
     if (!onPaper()) fit(false);
-  }).observe(document.querySelector("main"));
+  }).observe(root);
+  root.closest("details")?.addEventListener("toggle", () => fit(onPaper())); // width and colours may have changed meanwhile
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => fit(onPaper()));
   matchMedia("print").addEventListener("change", () => fit(onPaper()));
   addEventListener("beforeprint", () => fit(true));
   addEventListener("afterprint", () => fit(false));
   show(data.inUse);
-})();
+};
+for (const root of document.querySelectorAll("[data-report]")) {
+  // Charts need a width, which a part that is folded away has only once it is opened.
+  const fold = root.closest("details:not([open])");
+  if (fold) fold.addEventListener("toggle", () => start(root), { once: true });
+  else start(root);
+}

@@ -8,15 +8,17 @@ import base64
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
 from headeval.curves import Curves
 from headeval.errors import UsageError
+from headeval.render.classes import about_flagged
 from headeval.render.numbers import percent
 from headeval.render.page_charts import chart_data, chart_words
 from headeval.render.page_panel import MOVING, cost_labels, moving_sections, panel_data
-from headeval.render.sections import Section, in_sentence
+from headeval.render.sections import Section, all_about, in_sentence
 from headeval.render.sheet import report_sheet
 from headeval.report import Report
 
@@ -27,6 +29,17 @@ _ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 def render_page(report: Report) -> str:
     """Return a report as an HTML document; where it has curves, with charts and a slider over the threshold.
+
+    Raises
+    ------
+    UsageError
+        When jinja2 is not installed.
+    """
+    return rendered("page.html.j2", report_parts(report), drawn=report.curves is not None)
+
+
+def rendered(template: str, parts: Mapping[str, Any], *, drawn: bool) -> str:
+    """Return a template with its parts, its style, and where something is drawn its scripts.
 
     Raises
     ------
@@ -45,15 +58,27 @@ def render_page(report: Report) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    style = _resource("page.css") + (_resource(f"{_LIBRARY}/uPlot.min.css") if report.curves else "")
+    style = _resource("page.css") + (_resource(f"{_LIBRARY}/uPlot.min.css") if drawn else "")
+    scripts = (_resource(f"{_LIBRARY}/uPlot.iife.min.js"), _resource("page.js")) if drawn else ()
+    around = {"style": style, "scripts": scripts, "policy": _policy(style, scripts)}
+    around["licence"] = _resource(f"{_LIBRARY}/LICENSE")
+    return environment.get_template(template).render({**parts, **around})
+
+
+def report_parts(report: Report, *, at: str = "", level: int = 2) -> dict[str, Any]:
+    """Return what the templates show of a report.
+
+    Parameters
+    ----------
+    at : what its ids begin with, where a page has several reports.
+    level : of its headings.
+    """
     sheet = report_sheet(report)
-    parts: dict[str, Any] = {"sheet": sheet, "sections": sheet.sections, "style": style, "panel": None, "scripts": ()}
+    parts: dict[str, Any] = {"sheet": sheet, "sections": sheet.sections, "panel": None, "at": at, "level": level}
     if report.curves is not None:
-        parts["scripts"] = (_resource(f"{_LIBRARY}/uPlot.iife.min.js"), _resource("page.js"))
         parts["panel"] = _panel(report, report.curves)
         parts["sections"] = tuple(_below(section) for section in sheet.sections if section.title not in MOVING)
-    parts["policy"] = _policy(style, parts["scripts"])
-    return environment.get_template("page.html.j2").render(parts)
+    return parts
 
 
 def _below(section: Section) -> Section:
@@ -74,10 +99,12 @@ def data_block(document: Any) -> str:
 
 def _panel(report: Report, drawn: Curves) -> dict[str, Any]:
     evaluation = report.evaluation
-    sections = moving_sections(evaluation)
+    about = about_flagged(report.classes)
+    sections = all_about(moving_sections(evaluation), about)
     return {
         "data": data_block(panel_data(report, drawn.sweep) | {"charts": chart_data(report, drawn)}),
         "sections": sections,
+        "about": f" ({about})" if about else "",
         "followers": ", ".join((*(section.title for section in sections), "charts and costs")).capitalize(),
         "words": chart_words(report, drawn),
         "classes": tuple(in_sentence(name) for name in evaluation.classes),
@@ -85,7 +112,6 @@ def _panel(report: Report, drawn: Curves) -> dict[str, Any]:
         "ranked": drawn.roc is not None,
         "band": "" if evaluation.confidence is None else percent(evaluation.confidence),
         "before": report.before is not None,
-        "licence": _resource(f"{_LIBRARY}/LICENSE"),
     }
 
 

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Protocol
 
 from headeval.printable import printable
 from headeval.render.numbers import NOTHING, UNDEFINED, count, exact, interval_text, measured, number
 from headeval.render.sections import Column, Grid, Section, Tone
-from headeval.report import Report
 from headeval.requirements import Decision, EachDecision, Verdict
 
 MOST_NAMED = 10
@@ -18,7 +18,19 @@ _VERDICTS: dict[Verdict, tuple[str, Tone]] = {
 }
 
 
-def requirements_section(report: Report) -> Section | None:
+class Required(Protocol):
+    """What was held against requirements: a report, or one of several categories."""
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """One a requirement."""
+
+    @property
+    def each(self) -> tuple[EachDecision, ...]:
+        """One a requirement that every slice had to meet."""
+
+
+def requirements_section(report: Required) -> Section | None:
     """Return every requirement with what was held against it and its verdict; None where nothing was required."""
     grids = []
     if report.decisions:
@@ -83,7 +95,7 @@ def _each_slice(each: tuple[EachDecision, ...]) -> Grid:
 
 def _asked(decision: Decision | EachDecision) -> str:
     wanted = decision.requirement
-    return f"{wanted.name} {wanted.comparison} {exact(wanted.bound)}"
+    return f"{printable(wanted.name)} {wanted.comparison} {exact(wanted.bound)}"
 
 
 def _value(decision: Decision) -> str:

@@ -3,7 +3,8 @@
 Text from outside passes through `printable` on its way here; each format still escapes what its own syntax would read.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from headeval.printable import printable
@@ -31,7 +32,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Rows of text; the first cell of a row names it.
+    """Rows of text; the first cell of a row names it. A line break in a cell is shown as one.
 
     Attributes
     ----------
@@ -51,12 +52,28 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A title, a sentence, grids, and what has to be said below them."""
+    """A title, a sentence, grids, and what has to be said below them.
+
+    Attributes
+    ----------
+    about : which of several questions the section answers, where the title alone does not say; stands beside it.
+    """
 
     title: str
     grids: tuple[Grid, ...]
     lead: str = ""
     footnotes: tuple[str, ...] = ()
+    about: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The title with what it is about."""
+        return f"{self.title} ({self.about})" if self.about else self.title
+
+
+def all_about(sections: Iterable[Section], about: str) -> tuple[Section, ...]:
+    """Return the sections with what they are about; empty text leaves them as they are."""
+    return tuple(replace(section, about=about) if about else section for section in sections)
 
 
 def in_sentence(name: str) -> str:

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from headeval.evaluation import Evaluation
+from headeval.multiclass import ClassEvaluation
 from headeval.printable import printable
 from headeval.render.claim import claim_section
+from headeval.render.classes import about_flagged, class_notes, class_sections, judged_classes
 from headeval.render.comparison import comparison_section
 from headeval.render.drift import drift_section
 from headeval.render.evaluation_sections import evaluation_sections
 from headeval.render.numbers import count, exact, metric_value, percent
 from headeval.render.requirements import requirements_section, verdict_line
-from headeval.render.sections import Section, Tone, in_sentence
+from headeval.render.sections import Section, Tone, all_about, in_sentence
 from headeval.render.slices import slice_sections
 from headeval.report import FEW_ROWS, Report
 
@@ -49,11 +51,11 @@ def report_sheet(report: Report) -> Sheet:
     """Lay out a report; `how` is a caution where the rows are in-sample."""
     return Sheet(
         title="headeval report",
-        provenance=(*provenance_lines(report.provenance), *judged_lines(report.evaluation)),
+        provenance=(*provenance_lines(report.provenance), *judged_lines(report.evaluation, report.classes)),
         how=printable(report.how),
         caution=report.in_sample is not None,
         sections=report_sections(report),
-        notes=evaluation_notes(report.evaluation, report.notes),
+        notes=evaluation_notes(report.evaluation, report.notes, report.classes),
         requirements=requirements_section(report),
         verdict=verdict_line(report.verdicts),
         tone="good" if report.passed else "bad",
@@ -62,13 +64,14 @@ def report_sheet(report: Report) -> Sheet:
 
 def report_sections(report: Report) -> tuple[Section, ...]:
     """Return what a report measured, part by part."""
-    return (
+    flagged = (
         *evaluation_sections(report.evaluation),
         *(() if report.claim is None else (claim_section(report.claim),)),
         *(() if report.comparison is None else (comparison_section(report.comparison, report.evaluation),)),
         *slice_sections(report.slices, report.evaluation),
         *(() if report.drift is None else (drift_section(report.drift),)),
     )
+    return (*class_sections(report.classes), *all_about(flagged, about_flagged(report.classes)))
 
 
 def provenance_lines(provenance: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -83,9 +86,9 @@ def rows_line(evaluation: Evaluation) -> str:
     return f"{metric_value(evaluation.n, whole=True)}: {each}"
 
 
-def judged_lines(evaluation: Evaluation) -> tuple[tuple[str, str], ...]:
+def judged_lines(evaluation: Evaluation, classes: ClassEvaluation | None = None) -> tuple[tuple[str, str], ...]:
     """Return which rows were judged, and how their intervals were computed."""
-    rows = ("rows judged", rows_line(evaluation))
+    rows = ("rows judged", rows_line(evaluation) if classes is None else judged_classes(classes))
     if evaluation.confidence is None:
         return (rows,)
     drawn, how = evaluation.resampling, f"{percent(evaluation.confidence)} confidence"
@@ -95,12 +98,15 @@ def judged_lines(evaluation: Evaluation) -> tuple[tuple[str, str], ...]:
     return (rows, ("intervals", how))
 
 
-def evaluation_notes(evaluation: Evaluation, notes: Iterable[str]) -> tuple[str, ...]:
+def evaluation_notes(
+    evaluation: Evaluation, notes: Iterable[str], classes: ClassEvaluation | None = None
+) -> tuple[str, ...]:
     """Return what a reader must not miss, with a warning where either class has few rows."""
     counts = evaluation.counts
     rough = (f"rates on so few rows are rough: {count(counts.positives)} positive, {count(counts.negatives)} negative",)
     few = any(0 < rows < FEW_ROWS for rows in (counts.positives, counts.negatives))
-    return tuple(printable(note) for note in (*notes, *evaluation.notes, *(rough if few else ())))
+    said = (*notes, *class_notes(classes), *evaluation.notes, *(rough if few else ()))
+    return tuple(map(printable, said))
 
 
 def _value(value: object) -> str:

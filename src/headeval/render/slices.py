@@ -43,7 +43,7 @@ def _decided(name: str, parts: list[Slice]) -> tuple[Grid, ...]:
     """Return rows and rates at the threshold, in two grids where they leave no room for the names in one."""
     counts = [part.evaluation.counts for part in parts]
     rows = [(count(each.n), count(each.positives)) for each in counts]
-    rates, below = [_cells(part, _AT_THE_THRESHOLD) for part in parts], [(_below(part),) for part in parts]
+    rates, below = [_cells(part, _AT_THE_THRESHOLD) for part in parts], [(below_whole(part),) for part in parts]
     caption = f"slices by {name}, at the threshold"
     headings = (("rows", "pos."), tuple(_AT_THE_THRESHOLD.values()), ("below the whole",))
     one = _grid(caption, name, parts, (headings[0], rows), (headings[1], rates), (headings[2], below))
@@ -104,7 +104,8 @@ def _with_interval(metric: Metric) -> str:
     return f"{number(metric.value, 2)} [{lower}, {upper}]"
 
 
-def _below(part: Slice) -> str:
+def below_whole(part: Slice) -> str:
+    """Return how far a slice falls below the whole in its worst metric."""
     if part.shortfall is None:
         return NOTHING
     if part.shortfall <= 0:

@@ -6,11 +6,13 @@ from headeval.core.scaling import Scaling
 from headeval.drift import Leakage
 from headeval.evaluation import Evaluation
 from headeval.printable import printable
+from headeval.render.class_calibration import class_calibration_section
+from headeval.render.classes import about_flagged, class_sections, judged_classes
 from headeval.render.drift import leakage_section
 from headeval.render.evaluation_sections import chance, evaluation_sections, reliability_section
 from headeval.render.numbers import count, exact, interval_text, metric_value, number, scientific
 from headeval.render.penalty_path import path_section
-from headeval.render.sections import Column, Grid, Section
+from headeval.render.sections import Column, Grid, Section, all_about
 from headeval.render.sheet import Sheet, evaluation_notes, judged_lines, provenance_lines, rows_line
 from headeval.report import CalibrationSummary, FitSummary
 
@@ -26,9 +28,10 @@ def fit_sheet(summary: FitSummary) -> Sheet:
     """Lay out a fit; its evaluation stands under the words that say which rows it is on."""
     held_out, evaluation = summary.held_out, summary.held_out.evaluation
     # Out of fold the rows judged are the rows of the fit, which the provenance counts already.
-    rows = judged_lines(evaluation) if evaluation is not None else ()
+    rows = judged_lines(evaluation, held_out.classes) if evaluation is not None else ()
     if held_out.n_folds:
         rows = rows[1:]
+    about = about_flagged(held_out.classes)
     return Sheet(
         title="headeval fit",
         provenance=(*provenance_lines(summary.provenance), ("fit", fit_story(summary.story)), *rows),
@@ -36,11 +39,13 @@ def fit_sheet(summary: FitSummary) -> Sheet:
         caution=evaluation is None or (held_out.seen is not None and held_out.seen.in_sample is not None),
         sections=(
             *(() if summary.path is None else (path_section(summary.path),)),
-            *(() if evaluation is None else (*evaluation_sections(evaluation), *_leaked(held_out.leakage))),
+            *class_sections(held_out.classes),
+            *(() if evaluation is None else all_about(evaluation_sections(evaluation), about)),
+            *_leaked(held_out.leakage),
         ),
         notes=tuple(map(printable, summary.notes))
         if evaluation is None
-        else evaluation_notes(evaluation, summary.notes),
+        else evaluation_notes(evaluation, summary.notes, held_out.classes),
     )
 
 
@@ -69,18 +74,20 @@ def fit_story(story: LogisticFit) -> str:
 
 def calibration_sheet(summary: CalibrationSummary) -> Sheet:
     """Lay out a calibration: what was fitted, the same rows before and after, and the reliability after."""
-    lines = provenance_lines(summary.provenance)
+    lines, classes = provenance_lines(summary.provenance), summary.classes
+    about = about_flagged(None if classes is None else classes[1])
+    flagged = (_before_and_after(summary), reliability_section(summary.after, "Reliability after calibration"))
     return Sheet(
         title="headeval calibrate",
         provenance=(
             *lines,
             ("scaling", scaling_story(summary.scaling)),
             ("threshold", threshold_story(summary)),
-            ("rows judged", rows_line(summary.after)),
+            ("rows judged", rows_line(summary.after) if classes is None else judged_classes(classes[1])),
         ),
         how=IN_SAMPLE,
         caution=True,
-        sections=(_before_and_after(summary), reliability_section(summary.after, "Reliability after calibration")),
+        sections=(*(() if classes is None else (class_calibration_section(*classes),)), *all_about(flagged, about)),
         notes=evaluation_notes(summary.after, summary.notes),
     )
 
@@ -93,7 +100,7 @@ def scaling_story(scaling: Scaling) -> str:
     >>> scaling_story(Scaling("temperature", 0.5, 0.0, 0.4, 0.3, Interval(0.4, 0.625, 0.95, "Wald")))
     'temperature T = 2.0000 [1.6000, 2.5000]: the logits were overconfident'
     """
-    said = _correction(scaling)
+    said = correction(scaling)
     if scaling.method == "temperature":
         temperature = 1.0 if said == _NOTHING else scaling.temperature
         return f"temperature T = {_with_interval(temperature, scaling.temperature_interval)}: {said}"
@@ -102,8 +109,8 @@ def scaling_story(scaling: Scaling) -> str:
     return f"platt: slope {slope}, intercept {intercept}" + (f": {said}" if said else "")
 
 
-def _correction(scaling: Scaling) -> str:
-    """What the map corrects, as far as the rows tell; of Platt's, whose scores may be no logits, only what is sure."""
+def correction(scaling: Scaling) -> str:
+    """Return what it corrects, as far as the rows tell; of Platt's, whose scores may be no logits, only the sure."""
     if scaling.method == "temperature" and abs(scaling.temperature - 1) < 5e-5:  # what four decimals cannot tell from 1
         return _NOTHING
     if scaling.as_they_are:
@@ -125,10 +132,10 @@ def threshold_story(summary: CalibrationSummary) -> str:
     before, after = exact(summary.before.threshold), exact(summary.after.threshold)
     if summary.changes.newly_flagged or summary.changes.no_longer_flagged:
         return before if before == after else f"{before} → {after}"
+    # Of more than two classes the order of other rows may change, and with it decisions.
+    decisions = "the decisions" if summary.classes is None else "the decisions on these rows"
     return (
-        f"{before} stays, and so do the decisions"
-        if before == after
-        else f"{before} → {after}, so that the decisions stay"
+        f"{before} stays, and so do {decisions}" if before == after else f"{before} → {after}, so that {decisions} stay"
     )
 
 

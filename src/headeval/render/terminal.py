@@ -32,6 +32,7 @@ _ASCII = str.maketrans(
         "²": "^2",
         "‖": "||",
         "→": "->",
+        "↓": "v",
         "…": "...",
         "│": "|",
         **dict(zip(HEIGHTS, ASCII_HEIGHTS, strict=True)),
@@ -109,7 +110,7 @@ class _Parts:
 
     def section(self, section: Section) -> Iterator[RenderableType]:
         yield self.text("")
-        title = self.text(section.title, "bold")
+        title = self.text(section.heading, "bold")
         yield title.append_text(self.text(f": {section.lead}")) if section.lead else title
         for index, grid in enumerate(section.grids):
             if index:

@@ -104,7 +104,7 @@ class OfCategory:
         return self.what.name
 
     @property
-    def large(self) -> bool:
+    def large(self) -> int:
         """Whether it is."""
         return self.what.large
 

@@ -21,9 +21,11 @@ _LOSS_ROUNDING = 1e-13
 
 
 class Kind(Protocol):
-    """The loss that is minimised: that of two classes, or of more, whose weights then stand one after the other in w."""
+    """The loss that is minimised: that of two classes, or of more, whose weights stand one after the other."""
 
-    classes: int
+    @property
+    def classes(self) -> int:
+        """How many weight vectors, each with its intercept last, stand in w."""
 
     def gradient(self, w: FloatArray, left_out: int | None) -> Sum:
         """Return the sum of loss, gradient and rows on the wrong side, each of one problem."""

@@ -22,18 +22,20 @@ from headeval.core.vectors import unit_vectors
 from headeval.solver.descent import LATE, METHOD
 from headeval.solver.exact import MOST_STEPS
 from headeval.solver.lbfgs import Search, Solve, run
-from headeval.solver.optimum import FEW_PRODUCTS, LEAST_PENALTY
-from headeval.solver.problems import Problem, problem_of_a_sample, total_weight
+from headeval.solver.optimum import FAR_PATIENCE, FEW_PRODUCTS, LEAST_PENALTY
+from headeval.solver.problems import Problem, problem_of, problem_of_a_sample, total_weight
 from headeval.solver.rows import RowColumns
 from headeval.solver.softmax_exact import class_newton_on
-from headeval.solver.softmax_plan import class_plan
-from headeval.solver.softmax_preconditioner import Block, Curvature, curvature_at, solvers, whole
+from headeval.solver.softmax_hessians import SoftmaxHessian
+from headeval.solver.softmax_plan import Form, class_plan, form_on_a_disk
+from headeval.solver.softmax_preconditioner import Curvature, Whole, curvature_at, solvers
 from headeval.solver.softmax_sample import class_totals, null_class_weights, sample_of_classes
-from headeval.solver.softmax_sums import SoftmaxHessian, SoftmaxLossAndGradient
+from headeval.solver.softmax_sums import SoftmaxLossAndGradient
 from headeval.solver.source import Source, Sum
 from headeval.solver.sums import Together
 
-PATIENCE, ROUNDS = 25, 3  # passes after which a search gets another preconditioner, and how often
+# Passes after which a search gets another preconditioner, and how often. A product takes a hundred anyway.
+PATIENCE, PATIENCE_WITH_PRODUCTS, ROUNDS = 25, 100, 3
 _WARM_PATIENCE = 15
 
 CurvatureAt = Callable[[FloatArray], Curvature]
@@ -47,12 +49,12 @@ class ClassStart:
     ----------
     W : (C, d+1) weights, whose rows sum to zero.
     curvature : about the Hessian there; None where only Newton's own will do.
-    again : forms it elsewhere.
+    patience : passes after which it is worth while to form it anew, from all rows.
     """
 
     W: FloatArray
     curvature: Curvature | None = None
-    again: CurvatureAt | None = None
+    patience: int = PATIENCE
 
 
 def class_optima(
@@ -79,33 +81,50 @@ def class_optima(
         fits = [_newton(source, problem, W) for problem, W in zip(problems, near, strict=True)]
     else:
         ways = _begun(source, problems, near, start) if source.costly else _ways(source, problems, near, start)
-        descend(source, ways, start.again or (lambda W: curvature_at(source, W)))
+        descend(source, ways, _forming(source, form_of(source, n_classes)), start.patience)
         fits = [_ended(source, way) for way in ways]
     return [replace(fit, w=fit.w.reshape(n_classes, -1)) for fit in fits]
 
 
 def class_start(source: Source, l2: float, n_classes: int) -> ClassStart:
     """Return the optimum of a sample and what stands for its Hessian."""
-    null = null_class_weights(source.columns, source.d, n_classes)
     if is_small(source, n_classes):
-        return ClassStart(null)
-    if source.costly:
-        near = class_start(sample_of_classes(source, source.most_sampled, n_classes), l2, n_classes)
-        return ClassStart(near.W, near.curvature)
+        return ClassStart(null_class_weights(source.columns, source.d, n_classes))
+    return _from_far(source, l2, n_classes) if source.costly else _from_sample(source, l2, n_classes)
+
+
+def _from_sample(source: Source, l2: float, n_classes: int) -> ClassStart:
+    null = null_class_weights(source.columns, source.d, n_classes)
     if l2 < LEAST_PENALTY * total_weight(source.columns, None):
         return ClassStart(null)
     plan = class_plan(source.columns.n, source.d, n_classes)
     some = source if plan.rows >= source.columns.n else sample_of_classes(source, plan.rows, n_classes)
-    W = null
-    for _ in range(plan.rounds):
-        curvature = curvature_at(some, W)
-        found = solvers(curvature, [l2])
-        if not found:
-            return ClassStart(W)
-        way = Search(problem_of_a_sample(some.columns, l2, source.d), found[l2], W.ravel(), n_classes)
-        run(some, [way], most_passes=_WARM_PATIENCE, single=True, sum_of=sums_of(n_classes))
-        W = way.w.reshape(W.shape)
-    return ClassStart(W, curvature_at(some, W), lambda W: curvature_at(some, W))
+    # At weights without features the Hessian is a product.
+    found = solvers(curvature_at(some, null, Form.PRODUCT), [l2])
+    if not found:
+        return ClassStart(null)
+    way = Search(problem_of_a_sample(some.columns, l2, source.d), found[l2], null.ravel(), n_classes)
+    run(some, [way], most_passes=_WARM_PATIENCE, single=True, sum_of=sums_of(n_classes))
+    W, form = way.w.reshape(null.shape), form_of(source, n_classes)
+    return ClassStart(W, curvature_at(some, W, form), patience=_patience(form))
+
+
+def _from_far(source: Source, l2: float, n_classes: int) -> ClassStart:
+    """Start from as many rows as memory holds."""
+    some = sample_of_classes(source, source.most_sampled, n_classes)
+    near, form = _from_sample(some, l2, n_classes), form_of(source, n_classes)
+    if near.curvature is None:
+        # Newton's method is spared its many passes over all rows where the sample shows that their loss has a minimum.
+        fit = class_newton_on(some, problem_of(some.columns, l2, None), near.W)
+        W = fit.w.reshape(near.W.shape)
+        return ClassStart(W, curvature_at(some, W, form)) if fit.converged else near
+    problem = problem_of_a_sample(some.columns, l2, source.d)
+    ways = _ways(some, [problem], [near.W], near)
+    descend(some, ways, _forming(some, form_of(some, n_classes)), near.patience)
+    W = ways[0].w.reshape(near.W.shape)
+    # The whole Hessian is formed from all rows in their first pass; anything else is left as the sample has it.
+    curvature = near.curvature if form is Form.WHOLE else curvature_at(some, W, form)
+    return ClassStart(W, curvature, patience=FAR_PATIENCE if form is Form.WHOLE else near.patience)
 
 
 def sums_of(n_classes: int) -> Callable[[FloatArray, Sequence[Problem], bool], Sum]:
@@ -118,12 +137,12 @@ def sums_of(n_classes: int) -> Callable[[FloatArray, Sequence[Problem], bool], S
     return made
 
 
-def descend(source: Source, ways: Sequence[Search], again: CurvatureAt) -> None:
+def descend(source: Source, ways: Sequence[Search], again: CurvatureAt, patience: int) -> None:
     """Let searches go on until they have ended, or were given a new preconditioner often enough."""
     if not ways:
         return
     sums = sums_of(ways[0].classes)
-    run(source, ways, most_passes=PATIENCE, sum_of=sums)
+    run(source, ways, most_passes=patience, sum_of=sums)
     for _ in range(ROUNDS):
         late = [way for way in ways if way.reason in LATE]
         if not late:
@@ -133,7 +152,22 @@ def descend(source: Source, ways: Sequence[Search], again: CurvatureAt) -> None:
         for way in late:
             if way.problem.l2 in found:
                 way.resume(_share(source.columns, way.problem, found[way.problem.l2]))
-        run(source, ways, most_passes=PATIENCE, sum_of=sums)
+        run(source, ways, most_passes=patience, sum_of=sums)
+
+
+def form_of(source: Source, n_classes: int) -> Form:
+    """Return what stands for the Hessian of a source's rows."""
+    if source.costly:
+        return form_on_a_disk(source.d, n_classes)
+    return class_plan(source.columns.n, source.d, n_classes).form
+
+
+def _forming(source: Source, form: Form) -> CurvatureAt:
+    return lambda W: curvature_at(source, W, form)
+
+
+def _patience(form: Form) -> int:
+    return PATIENCE_WITH_PRODUCTS if form is Form.PRODUCT else PATIENCE
 
 
 def is_small(source: Source, n_classes: int) -> bool:
@@ -141,9 +175,7 @@ def is_small(source: Source, n_classes: int) -> bool:
     return not source.costly and (source.columns.n + source.d) * (n_classes * (source.d + 1)) ** 2 <= FEW_PRODUCTS
 
 
-def _ways(
-    source: Source, problems: Sequence[Problem], near: Sequence[FloatArray], start: ClassStart
-) -> list[Search]:
+def _ways(source: Source, problems: Sequence[Problem], near: Sequence[FloatArray], start: ClassStart) -> list[Search]:
     """Return searches that begin at `near`; those without a preconditioner have ended."""
     found = solvers(start.curvature, [problem.l2 for problem in problems]) if start.curvature else {}
     ways = []
@@ -158,17 +190,15 @@ def _ways(
     return ways
 
 
-def _begun(
-    source: Source, problems: Sequence[Problem], near: Sequence[FloatArray], start: ClassStart
-) -> list[Search]:
+def _begun(source: Source, problems: Sequence[Problem], near: Sequence[FloatArray], start: ClassStart) -> list[Search]:
     """Return searches after one pass that forms their first gradients and, where it may be formed, the Hessian."""
     C = len(start.W)
-    if not whole(C, source.d):
+    if form_of(source, C) is not Form.WHOLE:
         return _ways(source, problems, near, start)
     gradients = SoftmaxLossAndGradient(np.stack(near), tuple(problem.left_out for problem in problems))
     middle = SoftmaxHessian(near[len(near) // 2], single=True)
     losses, g, _, H = source.total(Together((gradients, middle)))
-    ways = _ways(source, problems, near, ClassStart(start.W, Block(H, C)))
+    ways = _ways(source, problems, near, ClassStart(start.W, Whole(H, C)))
     for way, loss, gradient in zip(ways, losses.tolist(), g, strict=True):
         if way.reason is None:
             way.take(loss, gradient)
@@ -198,5 +228,5 @@ def _newton(source: Source, problem: Problem, W: FloatArray) -> LogisticFit:
 def _reference(source: Source, problem: Problem, n_classes: int) -> LogisticFit:
     rows = source.rows_at(np.arange(source.columns.n))
     Xa = np.column_stack([unit_vectors(rows.embeddings), np.ones(rows.n)])
-    s = rows.columns.counted(problem.left_out)
-    return class_newton(MultinomialProblem(Xa, rows.columns.labels.astype(np.int64), s, problem.l2, n_classes), MOST_STEPS)
+    y, s = rows.columns.labels.astype(np.int64), rows.columns.counted(problem.left_out)
+    return class_newton(MultinomialProblem(Xa, y, s, problem.l2, n_classes), MOST_STEPS)

@@ -1,23 +1,21 @@
 """Newton's method for the loss of C classes on sums over blocks, where the quicker way does not arrive."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from headeval.core.checks import FloatArray
+from headeval.core.multinomial import BLOCK_NEWTON
 from headeval.core.newton import SETTLED, LogisticFit, newton_step
 from headeval.solver.exact import newton_on
 from headeval.solver.problems import Problem
-from headeval.solver.softmax_preconditioner import curvature_at, whole
-from headeval.solver.softmax_sums import (
-    ClassRowsMoved,
-    HessianTimes,
-    SoftmaxHessian,
-    SoftmaxLossAndGradient,
-    zero_sum_basis,
-)
+from headeval.solver.softmax_hessians import HessianTimes, SoftmaxHessian, zero_sum_basis
+from headeval.solver.softmax_plan import Form, form_for
+from headeval.solver.softmax_preconditioner import curvature_at
+from headeval.solver.softmax_sums import ClassRowsMoved, SoftmaxLossAndGradient
 from headeval.solver.source import Source, Sum
 
+NEWTON_CG = "Newton (conjugate gradients)"
 _MOST_PRODUCTS = 200  # for one step
 _LOOSEST = 0.1  # of the gradient may be left over by a step far from the optimum
 
@@ -29,8 +27,10 @@ def class_newton_on(source: Source, problem: Problem, W: FloatArray) -> Logistic
     -------
     fit : `fit.w` is flat, (C(d+1),).
     """
-    kind = WholeHessian(len(W)) if whole(len(W), source.d) else HessianProducts(len(W))
-    return newton_on(source, problem, W.ravel(), kind)
+    whole = form_for(source.d, len(W)) is Form.WHOLE
+    kind = WholeHessian(len(W)) if whole else HessianProducts(len(W))
+    fit = newton_on(source, problem, W.ravel(), kind)
+    return replace(fit, method=BLOCK_NEWTON if whole else NEWTON_CG)
 
 
 @dataclass(frozen=True, slots=True)

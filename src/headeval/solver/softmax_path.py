@@ -11,7 +11,7 @@ from headeval.solver.penalty_path import CLOSE_ENOUGH, CLOSE_ON_A_GRID, Path, Ru
 from headeval.solver.problems import problem_of, total_weight
 from headeval.solver.rows import Rows, scratch, tile_rows
 from headeval.solver.softmax import ClassStart, class_optima
-from headeval.solver.softmax_preconditioner import whole
+from headeval.solver.softmax_plan import Form, form_for
 from headeval.solver.softmax_sums import class_logits, narrow_tiles
 from headeval.solver.source import Source
 from headeval.solver.sums import GROUP_TILES
@@ -91,7 +91,8 @@ def _shared(source: Source, start: ClassStart, grid: Sequence[float], n_folds: i
     """Yield penalties whose fits are near enough to memory's bounds to share passes, from the largest on."""
     numbers = start.W.size
     of_a_penalty = 8 * numbers * 2 * (MEMORY + 3) * n_folds
-    if whole(len(start.W), source.d):
-        of_a_penalty += 4 * numbers**2
+    form = form_for(source.d, len(start.W))
+    if form is not Form.PRODUCT:
+        of_a_penalty += 4 * numbers * (numbers if form is Form.WHOLE else source.d + 1)
     each = max(1, _MOST_BYTES // of_a_penalty)
     return (grid[first : first + each] for first in range(0, len(grid), each))

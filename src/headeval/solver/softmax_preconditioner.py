@@ -1,8 +1,10 @@
 """What stands for the Hessian of C classes where a gradient is to become nearly a Newton step.
 
 The whole Hessian has (C(d+1))² numbers. While that is a few thousand squared it is formed, in zero-sum coordinates, and
-factored. Beyond, it is taken for a product of two small ones: with A the mean of diag(p) − p pᵀ over the rows, C × C,
-and G the sum of (u, 1)(u, 1)ᵀ, about A ⊗ G. Eigenvalues of both give the inverse, for any penalty at once.
+factored. Beyond, its blocks on the diagonal are, one a class: what two classes have in common is the smaller part where
+there are many. Where even these are too many it is taken for a product of two small matrices: with A the mean of
+diag(p) − p pᵀ over the rows, C × C, and G the sum of (u, 1)(u, 1)ᵀ, about A ⊗ G. Eigenvalues of both give the inverse,
+for any penalty at once.
 """
 
 from collections.abc import Sequence
@@ -10,16 +12,16 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headeval.core.checks import FloatArray
 from headeval.solver.lbfgs import Solve
 from headeval.solver.preconditioner import Factor
-from headeval.solver.softmax_sums import MeanCurvature, SoftmaxHessian, zero_sum_basis
+from headeval.solver.softmax_hessians import ClassHessians, MeanCurvature, SoftmaxHessian, zero_sum_basis
+from headeval.solver.softmax_plan import Form, form_for
 from headeval.solver.source import Source
 from headeval.solver.sums import Hessian
 
-# Zero-sum coordinates up to which the whole Hessian is formed: 50 MB in float32.
-MOST_COORDINATES = 3_600
 FEW_ROWS = 2**15  # whose products float32 adds up without a trace in a preconditioner
 _LEAST = 1e-7  # of the largest eigenvalue: below it float32 products are rounding
 
@@ -31,21 +33,19 @@ class Curvature(Protocol):
         """Return what multiplies flat vectors (C(d+1),) with nearly the inverse Hessian, None where it is singular."""
 
 
-def whole(n_classes: int, d: int) -> bool:
-    """Whether the whole Hessian of C classes may be formed."""
-    return (n_classes - 1) * (d + 1) <= MOST_COORDINATES
-
-
-def curvature_at(source: Source, W: FloatArray) -> Curvature:
-    """Return what stands for the Hessian of a source's rows at W (C, d+1)."""
-    if not whole(len(W), source.d):
+def curvature_at(source: Source, W: FloatArray, form: Form | None = None) -> Curvature:
+    """Return what stands for the Hessian of a source's rows at W (C, d+1), in the best form for its size by default."""
+    form = form or form_for(source.d, len(W))
+    if form is Form.PRODUCT:
         return Product.of(source, W)
+    if form is Form.BLOCKS:
+        return Blocks(source.total(ClassHessians(W))[0])
     few = source.columns.n <= FEW_ROWS
-    return Block(source.total(SoftmaxHessian(W, single=True, few=few))[0], len(W))
+    return Whole(source.total(SoftmaxHessian(W, single=True, few=few))[0], len(W))
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Whole:
     """The Hessian itself.
 
     Attributes
@@ -68,6 +68,32 @@ class Block:
             inner = basis.T @ g.reshape(self.n_classes, -1)
             step: FloatArray = basis @ factor.solve(inner.ravel()).reshape(inner.shape)
             return step.ravel()
+
+        return solve
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The blocks of the Hessian on its diagonal.
+
+    Attributes
+    ----------
+    H : (C, d+1, d+1).
+    """
+
+    H: NDArray[np.float32]
+
+    def solver(self, l2: float) -> Solve | None:
+        """Return the product with the inverse of each block, from factors in float32, as far as it sums to zero."""
+        factors = [Factor.of(H, l2=l2) for H in self.H]
+        if any(factor is None for factor in factors):
+            return None
+
+        def solve(g: FloatArray) -> FloatArray:
+            rows = zip(factors, g.reshape(len(factors), -1), strict=True)
+            step = np.stack([factor.solve(row) for factor, row in rows if factor is not None])
+            flat: FloatArray = (step - step.mean(axis=0)).ravel()
+            return flat
 
         return solve
 

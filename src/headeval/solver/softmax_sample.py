@@ -12,8 +12,8 @@ from headeval.solver.source import Source
 
 def class_totals(columns: RowColumns, left_out: int | None, n_classes: int) -> FloatArray:
     """Return how much the rows of each class count together, (C,), without those of a fold."""
-    totals: FloatArray = np.bincount(columns.labels, weights=columns.counted(left_out), minlength=n_classes)
-    return totals
+    totals = np.bincount(columns.labels, weights=columns.counted(left_out), minlength=n_classes)
+    return totals.astype(np.float64)
 
 
 def null_class_weights(columns: RowColumns, d: int, n_classes: int) -> FloatArray:

@@ -1,7 +1,7 @@
 """Fit a head of more than two classes on all rows and, beside it, score every row by a head that has not seen it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from headeval.solver.penalty_path import Path, Rule
 from headeval.solver.problems import problem_of, total_weight, weight_of_a_row
 from headeval.solver.softmax import ClassStart, class_optima, class_start
 from headeval.solver.softmax_path import class_path
-from headeval.solver.softmax_preconditioner import MOST_COORDINATES, whole
+from headeval.solver.softmax_plan import MOST_COORDINATES, Form, form_for
 from headeval.solver.source import Source
 from headeval.solver.training import FOLD_CLOSE_ENOUGH, FOLD_SEED, NotConvergedError
 
@@ -84,7 +84,7 @@ def train_classes(
         path, fold_weights = class_path(source, start, penalties, n_folds=n_folds, rule=rule, rough=auto)
         l2 = path.chosen
         # The mean of the folds' optima is that of all rows but for terms of second order.
-        start = ClassStart(np.mean(fold_weights, axis=0), start.curvature, start.again)
+        start = replace(start, W=np.mean(fold_weights, axis=0))
     if not judged:
         return ClassTraining(_of_all(source, l2, start), l2, source.passes, path=path)
     fit, fold_fits = _all_and_folds(source, l2, start, fold_weights, n_folds)
@@ -125,7 +125,7 @@ def _all_and_folds(
 
 def _feasible(source: Source, l2: float, n_classes: int) -> None:
     """Refuse what only the whole Hessian could decide where it is too large to form."""
-    if not whole(n_classes, source.d) and l2 < LEAST_PENALTY * total_weight(source.columns, None):
+    if form_for(source.d, n_classes) is not Form.WHOLE and l2 < LEAST_PENALTY * total_weight(source.columns, None):
         raise NotConvergedError(
             f"with {n_classes:,} classes of {source.d:,} dimensions a fit needs a penalty: use --l2 above 0 "
             f"(without one at most {MOST_COORDINATES:,} weights can be fitted)"

@@ -20,8 +20,8 @@ class Sum(Protocol):
         """Return how many rows, a whole number of tiles, are summed before their sum is added to that of the others."""
 
     @property
-    def large(self) -> bool:
-        """Whether a sum takes so much memory that few of them may wait to be added up."""
+    def large(self) -> int:
+        """How many times (d+1)² numbers a sum has where few of them may wait to be added up, 0 where it is small."""
 
     @property
     def adds_in(self) -> Any:
@@ -78,4 +78,4 @@ MOST_WAITING_BYTES = 2**29
 def threads_for(what: Sum, d: int, threads: int) -> int:
     """Return how many threads may sum, so that what waits to be added up stays within some hundred megabytes."""
     # Each thread has a sum at hand, and one more each may wait; a Hessian takes four bytes for each pair of numbers.
-    return max(1, min(threads, MOST_WAITING_BYTES // (8 * (d + 1) ** 2))) if what.large else threads
+    return max(1, min(threads, MOST_WAITING_BYTES // (8 * what.large * (d + 1) ** 2))) if what.large else threads

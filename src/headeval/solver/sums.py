@@ -173,9 +173,9 @@ class Together:
         return " and ".join(what.name for what in self.sums)
 
     @property
-    def large(self) -> bool:
-        """Whether one of them is."""
-        return any(what.large for what in self.sums)
+    def large(self) -> int:
+        """Return how many times (d+1)² numbers they have together."""
+        return sum(what.large for what in self.sums)
 
     def rows_at_once(self, d: int) -> int:
         """Return what the one that wants the most rows at once wants."""
