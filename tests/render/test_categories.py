@@ -116,7 +116,14 @@ def test_the_overview_shows_value_and_interval_of_each_category_in_one_row() -> 
             assert f"{found.value:.4f}" in cells
             if found.interval is not None:
                 assert f"[{found.interval.lower:.3f}, {found.interval.upper:.3f}]" in cells
-        assert f"\n{part.evaluation.threshold}\n" in cells
+        assert f"\n{part.evaluation.threshold:.4f}\n" in cells
+
+
+@pytest.mark.parametrize(("threshold", "told"), [(0.25, False), (0.123456, True), (0.00001, True)])
+def test_a_threshold_that_is_rounded_says_so(threshold: float, told: bool) -> None:
+    part = Report({}, "", evaluate([0.2, 0.7], [0, 1], kind="prob", threshold=threshold))
+    section = categories_sheet(CategoriesReport({}, (JudgedCategory("hate", 0, part),))).sections[0]
+    assert any("thresholds are rounded here" in note for note in section.footnotes) == told
 
 
 def test_the_macro_average_says_of_how_many_where_some_have_none() -> None:

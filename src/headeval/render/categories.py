@@ -9,7 +9,7 @@ from headeval.metric import Metric
 from headeval.printable import printable
 from headeval.render.category_notes import merged_notes, named
 from headeval.render.category_parts import claims_sections, comparison_sections, slices_sections
-from headeval.render.numbers import NOTHING, UNDEFINED, count, exact, number, percent
+from headeval.render.numbers import DIGITS, NOTHING, UNDEFINED, count, number, percent
 from headeval.render.requirements import requirements_section, verdict_line
 from headeval.render.sections import Column, Grid, Section
 from headeval.render.sheet import Sheet, evaluation_notes, judged_lines, provenance_lines
@@ -90,7 +90,7 @@ def _rows_and_ranking(part: JudgedCategory) -> Cells:
 
 def _decisions(part: JudgedCategory) -> Cells:
     ece, *rates = DECIDED
-    threshold = NOTHING if part.report is None else exact(part.report.evaluation.threshold)
+    threshold = NOTHING if part.report is None else number(part.report.evaluation.threshold)
     return (printable(part.name), _cell(part.report, ece), threshold, *(_cell(part.report, name) for name in rates))
 
 
@@ -123,6 +123,8 @@ def _foot(report: CategoriesReport) -> Iterator[str]:
         yield f"below each number its {percent(confidence)} interval"
     yield "AP: average precision, where a random ranking scores the prevalence; ECE: positive-class"
     yield "macro average: the mean over the categories where the number is defined, each counting the same"
+    if any(round(part.evaluation.threshold, DIGITS) != part.evaluation.threshold for _, part in report.judged):
+        yield "thresholds are rounded here; the heads, and this report as JSON, hold all their digits"
     if any(part.evaluation.weighted for _, part in report.judged):
         yield "rows are weighted, the counts are rows"
     without = [(part.name, (part.why,)) for part in report.parts if part.report is None]
