@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headeval.core.checks import FloatArray, finite_array, real_number
-from headeval.core.stable import logsumexp, sigmoid, softmax
+from headeval.core.class_scores import log_odds
+from headeval.core.stable import sigmoid, softmax
 from headeval.core.vectors import unit_vectors
 
 _BLOCK_NUMBERS = 2**17  # embedding entries worked on at a time: a block and its products stay in the cache
@@ -253,12 +254,6 @@ class LinearHead:
             f"LinearHead(embedding_model={self.embedding_model!r}, classes={self.classes!r}, dim={self.dim}, "
             f"threshold={self.threshold!r}, metrics={sorted(self.metrics, key=str)!r})"
         )
-
-
-def log_odds(class_logits: FloatArray) -> FloatArray:
-    """Return z_last − logsumexp(all others), (n,), of class logits (n, C): the log-odds of the last class."""
-    odds: FloatArray = class_logits[:, -1] - logsumexp(class_logits[:, :-1])  # of one other class: its logit, exactly
-    return odds
 
 
 def _check_name(what: str, name: object) -> None:

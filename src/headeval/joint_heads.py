@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headeval.core.checks import FloatArray
-from headeval.head import LinearHead, log_odds
+from headeval.core.class_scores import log_odds
+from headeval.head import LinearHead
 
 
 class JointHeads:

@@ -136,6 +136,22 @@ def test_the_threshold_stays_where_it_serves_as_well() -> None:
     assert closest_threshold(1.0, p, p) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("after", "low", "high"),
+    [
+        ([0.55, 0.3, 0.2], 0.55, 0.775),  # nothing was flagged: just above, and not near 1
+        ([0.95, 0.3, 0.2], 0.95, 0.975),
+        ([0.45, 0.3, 0.2], 0.5, 0.5),
+    ],
+)
+def test_in_a_wide_gap_the_threshold_goes_no_further_than_need_be(after: list[float], low: float, high: float) -> None:
+    assert low <= closest_threshold(0.5, [0.45, 0.3, 0.2], after) <= high
+
+
+def test_a_threshold_comes_down_no_further_than_need_be() -> None:
+    assert 0.2 < closest_threshold(0.5, [0.9, 0.3], [0.4, 0.0]) <= 0.4
+
+
 def test_a_monotone_map_changes_no_decision() -> None:
     p = np.random.default_rng(1).random(200)
     found = closest_threshold(0.7, p, p**3)

@@ -13,6 +13,7 @@ from headeval.core.class_scores import (
     brier_of_rows,
     class_log_odds,
     class_probabilities,
+    log_odds,
     losses_from_logits,
     losses_from_probabilities,
     order_of_contents,
@@ -98,3 +99,26 @@ def test_the_order_of_rows_does_not_reach_the_order_of_contents(s: FloatArray, r
         for rows, of in ((s[one], key[one]), (s[moved][other], key[moved][other]))
     )
     assert first == second == sorted(first)
+
+
+@pytest.mark.parametrize("n_classes", [3, 5, 40])
+def test_rows_with_the_same_logits_in_another_order_tie_exactly(n_classes: int) -> None:
+    """As they do in exact arithmetic: what a sum rounds away would rank rows that are alike."""
+    rng = np.random.default_rng(n_classes)
+    values = np.array([-0.7, 0.4, 1.9, 2.0])
+    z = values[rng.integers(0, 4, size=(300, n_classes))]
+    permuted = np.take_along_axis(z, np.argsort(rng.random(z.shape), axis=1), axis=1)
+    for i in range(300):
+        first, second = class_log_odds(z[i : i + 1])[:, 0], class_log_odds(permuted[i : i + 1])[:, 0]
+        assert sorted(first) == sorted(second)
+        for value in values:  # and within a row, classes with the same logit
+            assert len(set(first[z[i] == value])) <= 1
+    others = np.column_stack([permuted[:, :-1], z[:, -1]])
+    again = np.column_stack([np.sort(permuted[:, :-1], axis=1)[:, ::-1], z[:, -1]])
+    assert log_odds(others).tolist() == log_odds(again).tolist()
+
+
+def test_a_class_beyond_the_range_of_float64_keeps_the_log_odds_finite() -> None:
+    z = np.array([[1.5e308, -1.5e308, -1.5e308], [-1.5e308, 0.0, 1.5e308]])
+    assert np.isfinite(log_odds(z)).all()
+    assert log_odds(z)[0] < -1e308 < 1e308 < log_odds(z)[1]

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headeval.errors import DataError
+from headeval.files.category_labels import resolve_categories
 from headeval.files.category_rows import UNKNOWN, CategoryExamples, read_category_examples
 from headeval.files.examples import Examples, read_examples
 from headeval.files.tables import Tables, open_tables
@@ -322,3 +323,12 @@ def test_blocks_of_embeddings_are_shown_in_one_reading(tmp_path):
     rows = together(tables, on_block=lambda first, block: shown.append((first, block.copy())), track=track)
     assert sum(tracked) == N
     assert np.array_equal(np.concatenate([block for _, block in shown]), rows.embeddings)
+
+
+@pytest.mark.parametrize("text", ["nan", "NA", "None", "?"])
+def test_text_for_a_missing_label_is_not_taken_for_the_negative_class(text):
+    with pytest.raises(
+        DataError, match="in 3 rows, which would count as negative though it reads like a missing label"
+    ):
+        resolve_categories({"hate": {"yes": 2, text: 3}}, where="data", positive="yes")
+    assert resolve_categories({"hate": {"yes": 2, "no": 3}}, where="data", positive="yes")[0].classes == ("no", "yes")

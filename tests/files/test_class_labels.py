@@ -250,9 +250,21 @@ def test_probabilities_of_a_row_must_add_up_to_1(tmp_path):
     assert read_examples(tables, **options, score_kind="logit").class_scores[1].tolist() == [0.2, 0.2, 0.7]
 
 
-@pytest.mark.parametrize(("off", "taken"), [(0.0149, True), (-0.0149, True), (0.0151, False), (-0.0151, False)])
-def test_rounding_to_two_decimals_is_forgiven(tmp_path, off, taken):
-    tables = parquet(tmp_path, ["a"], p_a=[0.3 + off], p_b=[0.3], p_c=[0.4])
+@pytest.mark.parametrize(
+    ("p", "taken"),
+    [
+        ((0.33, 0.33, 0.33), True),  # thirds
+        ((0.34, 0.34, 0.34), False),  # 1.02 is more than three halves of a hundredth
+        ((0.333, 0.333, 0.333), True),
+        ((0.337, 0.333, 0.334), False),
+        ((0.33, 0.33, 0.325), False),  # three decimals
+        ((0.3 + 0.0149, 0.3, 0.4), False),
+        ((0.3 + 0.0015, 0.3, 0.4), True),  # as float16 would have it
+        (tuple(np.float16([0.33, 0.33, 0.33]).tolist()), True),
+    ],
+)
+def test_a_row_misses_1_by_no_more_than_its_decimals_allow(tmp_path, p, taken):
+    tables = parquet(tmp_path, ["a"], p_a=[p[0]], p_b=[p[1]], p_c=[p[2]])
     options = {"classes": ("a", "b", "c"), "class_scores": ["p_a", "p_b", "p_c"], "score_kind": "prob"}
     if taken:
         assert read_examples(tables, **options).class_scores.shape == (1, 3)

@@ -3,6 +3,8 @@
 import errno
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headeval.errors import HeadError, OutputError
-from headeval.files.head_folder import check_heads_output, head_file_name, is_head_folder, read_heads, write_heads
+from headeval.files.head_folder import (
+    check_heads_output,
+    head_file_name,
+    head_path,
+    is_head_folder,
+    read_heads,
+    write_heads,
+)
 from headeval.files.head_names import category_of
 from headeval.files.heads import read_head, write_head
 from headeval.head import LinearHead
@@ -344,6 +353,45 @@ def test_a_dangling_link_is_a_head_that_is_missing(tmp_path: Path) -> None:
     (tmp_path / "heads" / "b.json").symlink_to(tmp_path / "gone.json")
     with pytest.raises(HeadError, match=r"b\.json: does not exist"):
         read_heads(tmp_path / "heads")
+
+
+@pytest.mark.parametrize("name", ["%68ate.json", "hate.JSON"])
+def test_a_folder_that_could_not_be_read_afterwards_is_not_written(name: str, tmp_path: Path) -> None:
+    (tmp_path / "heads").mkdir()
+    write_head(head(), tmp_path / "heads" / "hate.json")
+    (tmp_path / "heads" / "hate.json").rename(tmp_path / "heads" / name)
+    with pytest.raises(OutputError, match="would be read as heads of other categories"):
+        check_heads_output(tmp_path / "heads", ["hate"], force=True)
+    assert head_path(tmp_path / "heads", "hate").name == name
+
+
+def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path) -> None:
+    write_heads(tmp_path / "heads", {"a": head()}, force=False)
+    os.mkfifo(tmp_path / "heads" / "p.json")
+    with pytest.raises(HeadError, match=r"p\.json: is no plain file"):
+        read_heads(tmp_path / "heads")
+
+
+def test_a_replacement_that_was_killed_is_noticed(tmp_path: Path) -> None:
+    """Of a folder in which old heads stand beside new ones nobody could tell which is which."""
+    folder = tmp_path / "heads"
+    write_heads(folder, {"a": head(), "b": head(1)}, force=False)
+    script = (
+        "import os, sys\nfrom pathlib import Path\nfrom headeval.files import head_folder\n"
+        "heads = head_folder.read_heads(sys.argv[1])\npublish, done = head_folder._publish, []\n"
+        "def once(*given, **named):\n"
+        "    if done: os.kill(os.getpid(), 9)\n"
+        "    done.append(publish(*given, **named))\n"
+        "head_folder._publish = once\n"
+        "head_folder.write_heads(Path(sys.argv[1]), heads, force=True)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=False)
+    assert done.returncode == -9, done.stderr
+    with pytest.raises(HeadError, match=r"may be a mix of old and new\nwrite them again and remove \.headeval-"):
+        read_heads(folder)
+    for staging in folder.glob(".headeval-*"):
+        shutil.rmtree(staging)
+    assert list(read_heads(folder)) == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -151,3 +151,9 @@ def test_every_file_must_have_every_column_that_any_file_has(tmp_path):
 )
 def test_one_star_names_the_classes(columns, spec, names):
     assert label_names(columns, spec) == names
+
+
+@pytest.mark.parametrize("write", [parquet, csv_file])
+def test_scores_of_numbered_classes_are_no_embeddings(tmp_path, write):
+    tables = write(tmp_path, "label", "p_k0", "p_k1", "p_k2")
+    assert label_columns(tables, "p_*", option="--prob") == ("p_k0", "p_k1", "p_k2")

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 from headeval.core import checks
 from headeval.core.checks import FloatArray, IntArray
 
-AVERAGES = ("macro", "micro", "weighted")
-
 
 def confusion_matrix(labels: ArrayLike, predicted: ArrayLike, *, n_classes: int) -> IntArray:
     """Return how many rows of each class were taken for each class, whatever their weights.
@@ -60,21 +58,16 @@ class ClassCounts:
     predicted: FloatArray
 
     @classmethod
-    def of_matrix(cls, matrix: ArrayLike) -> Self:
-        """Return the counts of confusion matrices (…, C, C), true classes down.
+    def of_rows(cls, labels: IntArray, predicted: IntArray, weights: FloatArray | None, *, n_classes: int) -> Self:
+        """Return the counts of checked rows (n,), weighted where they have weights.
 
         Examples
         --------
-        >>> counts = ClassCounts.of_matrix([[3, 1], [2, 4]])
+        >>> labels, predicted = np.array([0, 0, 0, 0, 1]), np.array([0, 0, 0, 1, 1])
+        >>> counts = ClassCounts.of_rows(labels, predicted, None, n_classes=2)
         >>> counts.recall.tolist(), counts.precision.tolist(), float(counts.accuracy)
-        ([0.75, 0.6666666666666666], [0.6, 0.8], 0.7)
+        ([0.75, 1.0], [1.0, 0.5], 0.8)
         """
-        m = np.asarray(matrix, dtype=np.float64)
-        return cls(np.diagonal(m, axis1=-2, axis2=-1), m.sum(axis=-1), m.sum(axis=-2))
-
-    @classmethod
-    def of_rows(cls, labels: IntArray, predicted: IntArray, weights: FloatArray | None, *, n_classes: int) -> Self:
-        """Return the counts of checked rows (n,), weighted where they have weights."""
         w = np.ones(labels.shape[0]) if weights is None else weights
         hits = np.where(labels == predicted, w, 0.0)
         parts = ((labels, hits), (labels, w), (predicted, w))
@@ -115,7 +108,9 @@ class ClassCounts:
 
         Examples
         --------
-        >>> found = ClassCounts.of_matrix([[3, 1], [2, 4]]).averages()
+        Of class 0 three of four rows are taken for it, and two rows of the other; of class 1 four of six, and one.
+
+        >>> found = ClassCounts(np.array([3.0, 4.0]), np.array([4.0, 6.0]), np.array([5.0, 5.0])).averages()
         >>> round(float(found["macro_precision"]), 12), round(float(found["weighted_precision"]), 12)
         (0.7, 0.72)
         """

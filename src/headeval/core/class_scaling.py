@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headeval.core import checks
-from headeval.core.checks import FloatArray, IntArray
+from headeval.core.class_scores import losses_from_logits
 from headeval.core.proper_scores import mean_loss
 from headeval.core.scaling import Scaling, ScalingError, usable_temperature
 from headeval.core.scaling_intervals import temperature_slope_interval
-from headeval.core.stable import logsumexp
 from headeval.core.thresholds import short_number
 
 
@@ -48,7 +47,7 @@ def fit_class_temperature(logits: ArrayLike, labels: ArrayLike) -> Scaling:
     z = checks.finite_array("logits", logits, ndim=2)
     y = checks.class_labels(labels, n=z.shape[0], n_classes=z.shape[1])
     slope = 1.0 / temperature
-    before, after = class_log_loss(z, y), class_log_loss(slope * z, y)
+    before, after = (mean_loss(losses_from_logits(logits, y)) for logits in (z, slope * z))
     if not after <= before * (1 + 1e-12):  # equal up to rounding where the identity is already best
         raise ScalingError(f"the calibrated log loss, {after:.6g}, would be worse than before, {before:.6g}")
     interval = temperature_slope_interval(slope, z)
@@ -56,29 +55,13 @@ def fit_class_temperature(logits: ArrayLike, labels: ArrayLike) -> Scaling:
     return Scaling("temperature", slope, 0.0, before, after, interval, None, as_they_are)
 
 
-def class_log_loss(logits: FloatArray, labels: IntArray) -> float:
-    """Return the mean of −log(probability of the true class), in nats, for p = softmax(logits).
-
-    Parameters
-    ----------
-    logits : (n, C) finite, n ≥ 1.
-    labels : (n,) in {0, …, C−1}.
-
-    Examples
-    --------
-    >>> round(class_log_loss(np.array([[0.0, 0.0], [0.0, 0.0]]), np.array([0, 1])), 4)
-    0.6931
-    """
-    losses: FloatArray = logsumexp(logits) - logits[np.arange(logits.shape[0]), labels]
-    return mean_loss(losses)
-
-
 def closest_threshold(threshold: float, before: ArrayLike, after: ArrayLike) -> float:
     """Return the threshold on other probabilities that changes the fewest decisions of these rows.
 
     All thresholds between two neighbouring probabilities decide alike, and the fewest changes are looked for among all
     such gaps. Of several that change equally few, the one that flags as many rows as before, or as nearly, is taken,
-    and of those the highest. Within its gap the threshold stays where it was, or is a short number near the middle.
+    and of those the highest. Within its gap the threshold stays where it was, or is a short number in the half of
+    the gap that is nearer.
 
     Parameters
     ----------
@@ -112,4 +95,7 @@ def closest_threshold(threshold: float, before: ArrayLike, after: ArrayLike) -> 
     best = int(np.lexsort((-np.arange(gaps), more[:gaps], changed[:gaps]))[0])
     low = float(values[best - 1]) if best else -np.inf
     high = float(values[best]) if best < values.size else 1.0
-    return t if low < t <= high else short_number(low, high)
+    if low < t <= high:
+        return t
+    middle = (max(low, 0.0) + high) / 2  # no further than need be: the rows say nothing of the rest of a wide gap
+    return short_number(middle, high) if t > high else short_number(low, middle)

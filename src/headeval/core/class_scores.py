@@ -44,20 +44,40 @@ def class_log_odds(logits: ArrayLike) -> FloatArray:
 
 
 def _log_odds(z: FloatArray) -> FloatArray:
-    rows, top = np.arange(z.shape[0]), z.argmax(axis=1)
-    others = z.copy()
-    others[rows, top] = -np.inf
+    """Return the log-odds (n, C) of a block, by the logits of each row in descending order.
+
+    So rows with the same logits in another order of the classes tie exactly, as they do in exact arithmetic.
+    """
+    order = np.argsort(-z, axis=1, kind="stable")
+    s = np.take_along_axis(z, order, axis=1)
+    # Equal logits stand where the first of them stands: each leaves the same others.
+    places = np.broadcast_to(np.arange(z.shape[1]), z.shape)
+    starts = np.maximum.accumulate(np.where(s == np.roll(s, 1, axis=1), 0, places), axis=1)
     with np.errstate(over="ignore", under="ignore"):  # a gap beyond the range of float64 is an infinite one
-        e = np.exp(z - z[rows, top][:, None])
+        e = np.exp(s - s[:, :1])
         # The others are added up without the class itself: taking it away again would cost the digits of the rest.
-        rest = np.zeros_like(z)
+        rest = np.zeros_like(s)
         rest[:, 1:] = np.cumsum(e[:, :-1], axis=1)
         rest[:, :-1] += np.cumsum(e[:, :0:-1], axis=1)[:, ::-1]
-        rest[rows, top] = 1.0
-        found: FloatArray = z - z[rows, top][:, None] - np.log(rest)
-        second = others.max(axis=1)
-        found[rows, top] = z[rows, top] - second - np.log(np.exp(others - second[:, None]).sum(axis=1))
+        rest[:, 0] = 1.0
+        odds = s - s[:, :1] - np.log(rest)
+        odds[:, 0] = s[:, 0] - s[:, 1] - np.log(np.exp(s[:, 1:] - s[:, 1:2]).sum(axis=1))
+    found = np.empty_like(z)
+    np.put_along_axis(found, order, np.take_along_axis(odds, starts, axis=1), axis=1)
     return np.clip(found, -_LARGEST, _LARGEST)
+
+
+def log_odds(class_logits: FloatArray) -> FloatArray:
+    """Return z_last − logsumexp(all others), (n,), of finite class logits (n, C): the log-odds of the last class.
+
+    The others are added up in the order of their size, so that rows that have the same ones in another order tie.
+    """
+    others = class_logits[:, :-1]
+    if others.shape[1] > 1:
+        others = np.sort(others, axis=1)
+    with np.errstate(over="ignore"):
+        odds = class_logits[:, -1] - logsumexp(others)  # of one other class: its logit, exactly
+    return np.clip(odds, -_LARGEST, _LARGEST)
 
 
 def class_probabilities(logits: FloatArray) -> FloatArray:

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+from headeval.errors import DataError
 from headeval.files.categories import canonical_number
 from headeval.files.labels import LabelRule, known_pair, resolve_labels
 from headeval.printable import quoted
+
+_MISSING = {"nan", "na", "n/a", "null", "none", "nil", "unknown", "missing", "?", "-"}
 
 
 def resolve_categories(
@@ -28,7 +31,8 @@ def resolve_categories(
 
     Raises
     ------
-    DataError : as `resolve_labels` does, for the first column of which no two classes can be made.
+    DataError : as `resolve_labels` does, for the first column of which no two classes can be made, and for one whose
+        negative class is text such as "nan".
 
     Examples
     --------
@@ -47,5 +51,26 @@ def resolve_categories(
             rules.append(LabelRule(of_head or (next(iter(values)), named), frozenset()))
         else:
             at = f"{where}: column {quoted(name)}"
-            rules.append(resolve_labels(values, where=at, positive=named, classes=of_head))
+            rule = resolve_labels(values, where=at, positive=named, classes=of_head, instead=_by_itself(name))
+            _refuse_missing(rule, values, at)
+            rules.append(rule)
     return rules
+
+
+def _by_itself(name: str) -> str:
+    return (
+        "in each of several label columns a cell is true or false (or of another pair, with --positive NAME), or "
+        "empty, which alone means unknown\nleave this column out of --label; one with several classes goes by itself: --label "
+        f"{quoted(name)} --classes A,B,C, the flagged one last"
+    )
+
+
+def _refuse_missing(rule: LabelRule, values: Mapping[str, int], at: str) -> None:
+    """Refuse text for a missing label, as other programs write it, as the negative class: unknown is not false."""
+    missing = next((text for text in values if text not in rule.positives and text.casefold() in _MISSING), None)
+    if missing is not None:
+        raise DataError(
+            f"{at} holds the text {quoted(missing)} in {values[missing]:,} rows, which would count as negative though it "
+            "reads like a missing label\nleave the cells of unknown labels empty (null), or call the negative class "
+            "otherwise"
+        )

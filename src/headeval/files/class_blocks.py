@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from headeval.core.class_scores import log_odds
 from headeval.core.scaling import Scaling
 from headeval.files.collecting import place_of
 from headeval.files.examples import Track, untracked
@@ -11,7 +12,6 @@ from headeval.files.number_columns import read_class_scores
 from headeval.files.row_faults import RowFaults
 from headeval.files.scored_blocks import ScoredBlock
 from headeval.files.tables import Tables
-from headeval.head import log_odds
 from headeval.printable import listed
 from headeval.scored_rows import ScoreKind
 

@@ -38,6 +38,7 @@ def resolve_classes(
     positive: str | None = None,
     classes: tuple[str, ...] | None = None,
     many: bool = False,
+    may_name_them: bool = False,
 ) -> LabelRule | ClassRule:
     """Decide which value is which class; two classes are what `resolve_labels` says.
 
@@ -50,6 +51,7 @@ def resolve_classes(
         or the same number. Not every class needs a row.
     many : whether more than two values are classes where `classes` does not name them. Then `positive` is the last, and
         the others stand before it in the order of their numbers and then of their texts.
+    may_name_them : as for `resolve_labels`.
 
     Raises
     ------
@@ -67,7 +69,8 @@ def resolve_classes(
             return _learnt(counts, merged, where, positive)
         return resolve_labels(counts, where=where, positive=positive)
     if len(classes) == 2 and not many:
-        return resolve_labels(counts, where=where, positive=positive, classes=(classes[0], classes[1]))
+        pair = (classes[0], classes[1])
+        return resolve_labels(counts, where=where, positive=positive, classes=pair, may_name_them=may_name_them)
     return _given(counts, where, positive, classes, learnt=many)
 
 

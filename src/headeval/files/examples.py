@@ -109,6 +109,7 @@ def read_examples(
     positive: str | None = None,
     classes: tuple[str, ...] | None = None,
     many_classes: bool = False,
+    may_name_them: bool = False,
     embedding: str | None = None,
     score: str | None = None,
     score_kind: Literal["logit", "prob"] | None = None,
@@ -134,6 +135,7 @@ def read_examples(
     classes : the classes of the head that is to be evaluated, (negative, positive) or more, the last of which is the
         flagged one.
     many_classes : whether more than two values are classes where `classes` does not name them, see `resolve_classes`.
+    may_name_them : whether --classes can name them, for messages.
     embedding : the column of vectors or the prefix of numbered columns; None reads no embeddings.
     score : the column of scores; None reads none.
     score_kind : "prob" demands scores in [0, 1], and of `class_scores` that those of a row add up to 1.
@@ -183,7 +185,14 @@ def read_examples(
     where = f"{file_names(tables)}: column {quoted(label)}"
     if not len(coded.codes):
         raise DataError(f"{where} has no label in any of its {rows.unlabelled} rows")
-    rule = resolve_classes(coded.counts(), where=where, positive=positive, classes=classes, many=many_classes)
+    rule = resolve_classes(
+        coded.counts(),
+        where=where,
+        positive=positive,
+        classes=classes,
+        many=many_classes,
+        may_name_them=may_name_them,
+    )
     groups = rows.groups()
     return Examples(
         **_labelled(coded, rule),

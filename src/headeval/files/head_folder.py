@@ -15,7 +15,9 @@ from headeval.files.locations import Location, RemoteFile, looks_remote, masked_
 from headeval.head import LinearHead
 from headeval.printable import listed, printable, quoted
 
-__all__ = ["check_heads_output", "head_file_name", "is_head_folder", "read_heads", "write_heads"]
+__all__ = ["check_heads_output", "head_file_name", "head_path", "is_head_folder", "read_heads", "write_heads"]
+
+_STAGING, _KEPT = ".headeval-", "before"
 
 
 def is_head_folder(path: str | os.PathLike[str]) -> bool:
@@ -116,11 +118,29 @@ def read_heads(folder: str | os.PathLike[str]) -> dict[str, LinearHead]:
         raise HeadError(f"{printable(str(folder))}: does not exist; expected a folder of heads") from error
     except OSError as error:
         raise HeadError(f"{printable(str(folder))}: cannot be read: {error.strerror or 'unknown error'}") from error
+    _refuse_half_replaced(folder)
     if not files:
         raise HeadError(f"{printable(str(folder))}: holds no head, which would be a file that ends in {SUFFIX}")
     heads = {category: read_head(path) for category, path in files.items()}
     _check_alike(heads, files)
     return heads
+
+
+def head_path(folder: Path, category: str) -> Path:
+    """Return the file of a category that `read_heads` has read, by its own name."""
+    return _files_by_category(folder)[category]
+
+
+def _refuse_half_replaced(folder: Path) -> None:
+    """Refuse a folder whose replacement was killed: old heads and new ones may stand beside each other."""
+    for staging in sorted(folder.glob(f"{_STAGING}*.tmp")):
+        kept = staging / _KEPT
+        if kept.is_dir() and any(kept.iterdir()):
+            raise HeadError(
+                f"{printable(str(folder))}: its heads were being replaced when the program was killed, and may be a mix of "
+                f"old and new\nwrite them again and remove {printable(staging.name)}, or put back the old ones that are "
+                f"in {printable(f'{staging.name}/{_KEPT}')}"
+            )
 
 
 def _files_by_category(folder: Path) -> dict[str, Path]:
@@ -129,6 +149,8 @@ def _files_by_category(folder: Path) -> dict[str, Path]:
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or not path.name.lower().endswith(SUFFIX):
             continue
+        if path.exists() and not path.is_file():
+            raise HeadError(f"{printable(str(path))}: is no plain file, as a head is; take it away")
         try:
             category = category_of(path.name)
         except UnicodeError as error:
@@ -174,7 +196,7 @@ def _check_folder(folder: Path, names: Mapping[str, str], *, force: bool, inputs
     if not folder.is_dir():
         raise OutputError(f"{printable(str(folder))}: is a file; heads of several categories go into a folder")
     _refuse_inputs(folder, names, inputs)
-    others = [path.name for category, path in _files_by_category(folder).items() if category not in names]
+    others = [path.name for category, path in _files_by_category(folder).items() if names.get(category) != path.name]
     if others:
         raise OutputError(
             f"{printable(str(folder))}: holds {listed(others, longest=3)}, which would be read as heads of other "
@@ -209,7 +231,7 @@ def _check_writable(folder: Path, shown: Path) -> None:
 @contextmanager
 def _staging(place: Path, shown: Path) -> Iterator[Path]:
     """Yield a new folder within `place`; whatever of it is left at the end goes away."""
-    staging = place / f".headeval-{secrets.token_hex(8)}.tmp"
+    staging = place / f"{_STAGING}{secrets.token_hex(8)}.tmp"
     try:
         staging.mkdir()
         yield staging
@@ -227,7 +249,7 @@ def _staging(place: Path, shown: Path) -> Iterator[Path]:
 
 def _put_in_place(staging: Path, folder: Path, names: list[str], *, force: bool) -> None:
     """Give finished files their names; what they replace is kept beside them until all have theirs."""
-    kept, placed = staging / "before", list[str]()
+    kept, placed = staging / _KEPT, list[str]()
     kept.mkdir()
     try:
         for name in names:

@@ -47,8 +47,8 @@ def label_columns(
     names = dict.fromkeys(name for file in tables.files for name in file.schema.names)
     columns = [
         column
-        for item in _items(spec, names, option)
-        for column in (_matches(tables, item, names, option, taken) if _is_pattern(item, names) else [item])
+        for item in listed_names(spec, names, option=option)
+        for column in (_matches(tables, item, names, option, taken) if is_pattern(item, names) else [item])
     ]
     for column in columns:
         for file in tables.files:
@@ -80,8 +80,13 @@ def label_names(columns: Sequence[str], spec: str) -> tuple[str, ...]:
     return names if all(names) else tuple(columns)
 
 
-def _items(spec: str, names: Collection[str], option: str) -> Iterable[str]:
-    """Return the names and patterns of a list; of commas inside the names of columns as few as possible divide."""
+def listed_names(spec: str, names: Collection[str], *, option: str = "--label") -> Iterable[str]:
+    """Return the names and patterns of a list; of commas inside the names of columns as few as possible divide.
+
+    Raises
+    ------
+    DataError : where nothing stands beside a comma.
+    """
     parts = spec.split(",")
     if len(parts) == 1:
         return [spec]
@@ -104,7 +109,8 @@ def _spellings(text: str) -> tuple[str, str]:
     return text, text.strip()
 
 
-def _is_pattern(item: str, names: Collection[str]) -> bool:
+def is_pattern(item: str, names: Collection[str]) -> bool:
+    """Whether an item of a list is a pattern, and not the name of a column that holds such a character."""
     return item not in names and any(mark in item for mark in _WILD)
 
 
@@ -115,7 +121,8 @@ def _matches(tables: Tables, pattern: str, names: Iterable[str], option: str, ta
         raise DataError(
             f"{shown(tables.paths[0])}: no column matches {option} {quoted(pattern)}; its columns are {has}"
         )
-    embeddings = _embeddings(tables, pattern)
+    # Scores of numbered classes look like numbered embeddings, but a pattern for scores does not mean those.
+    embeddings = _embeddings(tables, pattern) if option == "--label" else _list_columns(tables)
     labels = [name for name in matching if name not in embeddings and name not in taken]
     if not labels:
         raise DataError(
@@ -129,7 +136,7 @@ def _embeddings(tables: Tables, pattern: str) -> set[str]:
     """Return the columns of embeddings that a pattern may match without naming them."""
     from headeval.files.vectors import DEFAULT_NAME, find_embedding
 
-    columns = {name for file in tables.files for name in _lists(file)}
+    columns = _list_columns(tables)
     try:
         where = find_embedding(tables, DEFAULT_NAME)
     except DataError:
@@ -139,6 +146,10 @@ def _embeddings(tables: Tables, pattern: str) -> set[str]:
     if where.wide and where.columns[0].rstrip("0123456789") == named:
         return columns
     return columns.union(where.columns)
+
+
+def _list_columns(tables: Tables) -> set[str]:
+    return {name for file in tables.files for name in _lists(file)}
 
 
 def _lists(file: TableFile) -> list[str]:

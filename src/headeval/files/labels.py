@@ -13,6 +13,8 @@ KNOWN_PAIRS = (("0", "1"), ("false", "true"), ("safe", "unsafe"))
 # true is written nothing says: it may be another column.
 _SAME_VALUE = {"false": "0", "true": "1"}
 _VALUES_SHOWN = 10
+_TWO = "make a column with two, or leave the other rows out"
+MANY_CLASSES = f"{_TWO}, or name all classes in their order with --classes, the flagged one last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,13 @@ class LabelRule:
 
 
 def resolve_labels(
-    counts: Mapping[str, int], *, where: str, positive: str | None = None, classes: tuple[str, str] | None = None
+    counts: Mapping[str, int],
+    *,
+    where: str,
+    positive: str | None = None,
+    classes: tuple[str, str] | None = None,
+    instead: str = MANY_CLASSES,
+    may_name_them: bool = False,
 ) -> LabelRule:
     """Decide which values are positive.
 
@@ -36,6 +44,8 @@ def resolve_labels(
     classes : (negative, positive) of a head or a score file. Without `positive`, every value must be one of them: the
         same text or number, of the known pairs in any case, and false/true where they are 0/1 or the other way round.
         The classes returned are then these; with `positive` they are the file's.
+    instead : what to do about more than two values, for the message; not where `classes` are given.
+    may_name_them : say it there too, as these are of columns of scores, which --classes can name.
 
     Raises
     ------
@@ -55,12 +65,12 @@ def resolve_labels(
                 f"{where}: --positive {quoted(positive)} is the class that the head does not flag; it flags "
                 f"{quoted(classes[1])}"
             )
-        return _named(counts, where, positive, classes)
+        return _named(counts, where, positive, classes, instead if classes is None or may_name_them else _TWO)
     if classes is not None:
         return _by_head(counts, where, classes)
     pair = known_pair(counts)
     if pair is None:
-        _refuse_more_than_two(counts, where, or_name_them=True)
+        _refuse_more_than_two(counts, where, instead)
         raise DataError(
             f"{where} holds {counted(counts)}: which is the positive class? Name it with --positive, "
             f"the one that is to be flagged: {' or '.join(f'--positive {quoted(text)}' for text in sorted(counts))}"
@@ -82,10 +92,12 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(texts[:_VALUES_SHOWN]) + more
 
 
-def _named(counts: Mapping[str, int], where: str, positive: str, classes: tuple[str, str] | None) -> LabelRule:
+def _named(
+    counts: Mapping[str, int], where: str, positive: str, classes: tuple[str, str] | None, instead: str
+) -> LabelRule:
     pair = known_pair(counts)
     if pair is None:
-        _refuse_more_than_two(counts, where, or_name_them=classes is None)
+        _refuse_more_than_two(counts, where, instead)
     positives = _matching(counts, positive, pair)
     if not positives:
         raise DataError(f"{where} has no value {quoted(positive)} (--positive); it holds {counted(counts)}")
@@ -159,10 +171,6 @@ def _in_case_of(model: str, name: str) -> str:
     return name.upper() if model.isupper() else name.title() if model.istitle() else name
 
 
-def _refuse_more_than_two(counts: Mapping[str, int], where: str, *, or_name_them: bool = False) -> None:
+def _refuse_more_than_two(counts: Mapping[str, int], where: str, instead: str = _TWO) -> None:
     if len(counts) > 2:
-        named = ", or name all classes in their order with --classes, the flagged one last" if or_name_them else ""
-        raise DataError(
-            f"{where} holds {len(counts)} different values, a label has two: {counted(counts)}; "
-            f"make a column with two, or leave the other rows out{named}"
-        )
+        raise DataError(f"{where} holds {len(counts)} different values, a label has two: {counted(counts)}; {instead}")

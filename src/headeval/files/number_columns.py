@@ -13,8 +13,8 @@ from headeval.printable import listed, quoted
 
 # With larger ones, products of weights and their sums would leave the range of float64.
 _HEAVIEST = 1e100
-# Half a unit of the second decimal, which is how few the probabilities of a row may be rounded to.
-_ROUNDING, _SLACK = 0.005, 1e-6
+_SLACK = 2e-3  # of the sum of the probabilities of a row: what float16 may cost
+_DECIMALS, _NEARLY = (3, 2), 0.02  # digits that numbers may be rounded to, and how near to them float16 comes
 
 
 def read_scores(batch: pa.RecordBatch, name: str, place: Place, *, is_prob: bool) -> NDArray[np.float64] | None:
@@ -37,7 +37,8 @@ def read_class_scores(
 ) -> NDArray[np.float64] | None:
     """Return the scores of all classes, shape (n, C); None, its faults noted, where a row cannot be used.
 
-    Probabilities may be rounded to two decimals: those of a row may miss 1 by half a unit of that decimal a class.
+    The probabilities of a row add up to 1; where all of them are rounded to a few decimals they may miss it by half a
+    unit of the last one a class.
     """
     columns = [read_scores(batch, name, place, is_prob=is_prob) for name in names]
     whole = [column for column in columns if column is not None]
@@ -45,7 +46,7 @@ def read_class_scores(
         return None
     scores = np.stack(whole, axis=1)
     sums = scores.sum(axis=1)
-    odd = np.abs(sums - 1) > _ROUNDING * len(names) + _SLACK
+    odd = np.abs(sums - 1) > _allowed(scores)
     if is_prob and odd.any():
         place.fault(
             odd,
@@ -54,6 +55,16 @@ def read_class_scores(
             cells=[f"{total:.6g}" for total in sums[odd][:8]],
         )
     return scores
+
+
+def _allowed(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how far from 1 the sum of each row may be, shape (n,), by how many decimals its numbers have."""
+    allowed = np.full(scores.shape[0], _SLACK)
+    for digits in _DECIMALS:
+        scaled = scores * 10.0**digits
+        rounded = (np.abs(scaled - np.rint(scaled)) < _NEARLY).all(axis=1)
+        allowed[rounded] = np.maximum(allowed[rounded], 0.5 * scores.shape[1] / 10.0**digits + _SLACK)
+    return allowed
 
 
 def read_known_scores(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headeval.core.checks import FloatArray
+from headeval.core.class_scores import log_odds
 from headeval.core.scaling import Scaling
 from headeval.core.stable import logit
 from headeval.core.threads import in_order, thread_count
@@ -18,7 +19,6 @@ from headeval.files.numeric import read_numbers
 from headeval.files.row_faults import RowFaults
 from headeval.files.tables import Block, Tables
 from headeval.files.vector_blocks import embedding_blocks
-from headeval.head import log_odds
 from headeval.head_history import SeenCounter
 from headeval.joint_heads import JointHeads
 from headeval.printable import quoted
