@@ -172,6 +172,7 @@ def test_an_outline_goes_no_further_from_a_corner_than_a_strip_is_wide(points: l
     assert distances_to_line(x, y, x[kept], y[kept]).max() <= 0.05 + 1e-12
 
 
+@pytest.mark.slow
 def test_bands_of_merged_rows_lie_where_those_of_single_rows_do(monkeypatch: pytest.MonkeyPatch) -> None:
     scores, labels = sample(4000, seed=3)
     by_row = both(drawn(scores, labels, confidence=0.95))

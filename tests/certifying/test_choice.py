@@ -43,14 +43,14 @@ def rates_at(t: float) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("asked", "goal"),
     [
-        (["fpr<=0.05"], Goal("recall")),
+        pytest.param(["fpr<=0.05"], Goal("recall"), marks=pytest.mark.slow),
         (["fpr<=0.05"], Goal("f1")),  # the best of all certified ones: they must hold all at once
-        (["fpr<=0.05"], Goal(None, 1.0, 20.0)),
+        pytest.param(["fpr<=0.05"], Goal(None, 1.0, 20.0), marks=pytest.mark.slow),
         (["recall>=0.7"], Goal("specificity")),
-        (["recall>=0.7"], Goal("accuracy")),
+        pytest.param(["recall>=0.7"], Goal("accuracy"), marks=pytest.mark.slow),
         (["flag_rate<=0.02"], Goal("recall")),
         (["specificity>=0.85", "recall>=0.7"], Goal("recall")),
-        (["specificity>=0.85", "recall>=0.7"], Goal("specificity")),
+        pytest.param(["specificity>=0.85", "recall>=0.7"], Goal("specificity"), marks=pytest.mark.slow),
         pytest.param(["precision>=0.7"], Goal("recall"), marks=pytest.mark.slow),
     ],
     ids=lambda value: str(value),

@@ -158,7 +158,9 @@ def test_the_textbook_rule_breaks_the_promise_nearly_every_other_time() -> None:
     assert binom.ppf(0.001, DEPLOYMENTS, 0.458) / DEPLOYMENTS <= broken <= most(0.458)
 
 
-@pytest.mark.parametrize("step", [1e-6, 1e-4, 0.05, 0.3, 1.0])
+@pytest.mark.parametrize(
+    "step", [pytest.param(1e-6, marks=pytest.mark.slow), pytest.param(1e-4, marks=pytest.mark.slow), 0.05, 0.3, 1.0]
+)
 def test_fpr_holds_for_scores_with_ties_too(step: float) -> None:
     def deploy(rng: np.random.Generator) -> bool:
         found = certify_few_flagged(np.round(rng.normal(size=1000) / step) * step, 0.01, confidence=0.95)
@@ -195,6 +197,7 @@ def test_recall_holds_as_often_as_promised(step: float) -> None:
         assert binom.ppf(0.001, DEPLOYMENTS, exact) / DEPLOYMENTS <= broken <= most(exact)
 
 
+@pytest.mark.slow
 def test_fpr_and_recall_hold_together_when_they_share_the_level() -> None:
     def deploy(rng: np.random.Generator) -> bool | None:
         flagged = certify_few_flagged(rng.normal(size=400), 0.05, confidence=0.975)
