@@ -10,7 +10,7 @@ from headeval.evaluation import Evaluation, evaluate
 from headeval.multiclass import CLASS_METRICS, ClassEvaluation, evaluate_classes
 from headeval.report import Report
 from headeval.requirement_parsing import Requirement, parse_requirement
-from headeval.requirement_scope import check_classifier, of_categories
+from headeval.requirement_scope import of_categories, of_classifier
 from headeval.requirements import Verdict, decide
 
 CLASSES = ("safe", "rude", "hate")
@@ -57,7 +57,7 @@ def test_what_stands_before_the_last_colon_is_the_category_or_class(text: str, o
     [
         ("hate:", "is not METRIC>=NUMBER"),
         ("hate:oauc>=0.8", r"unknown metric 'oauc' \(did you mean auc\?\)"),
-        ("hate:macro_f1>=0.8", "unknown metric 'macro_f1'"),
+        ("hate:macro_f1>=0.8", "macro_f1 is of all classes together: write 'macro_f1>=0.8'"),
         ("macro_f2>=0.5", r"did you mean macro_f1\?"),
         ("top_label_mce.lower>=0.5", "top_label_mce has no interval"),
         ("macro_f1.diff>=0", "macro_f1 is not compared with a baseline"),
@@ -68,6 +68,24 @@ def test_what_stands_before_the_last_colon_is_the_category_or_class(text: str, o
 def test_what_makes_no_sense_is_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parsed(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "each", "known"),
+    [
+        ("oauc>=0.8", False, "flag_rate; with several classes, of them all: top1_accuracy, balanced_accuracy, "),
+        (
+            "hate:oauc>=0.8",
+            False,
+            "flag_rate; of one of several classes: prevalence, auc, ap, ece, precision, recall, f1$",
+        ),
+        ("oauc>=0.8", True, "flag_rate$"),
+    ],
+)
+def test_an_unknown_metric_is_told_all_that_could_stand_there(text: str, each: bool, known: str) -> None:
+    """Of slices there are no metrics of all classes, and before these stands no class."""
+    with pytest.raises(UsageError, match=f"; known: n, prevalence, .*{known}"):
+        parsed(text, each=each)
 
 
 @pytest.mark.parametrize("text", ["hate:fpr<=0.01", "macro_f1>=0.5"])
@@ -91,6 +109,7 @@ def test_a_star_asks_it_of_each_category_in_their_order() -> None:
         ("auc>=0.5", False, r"--require 'auc>=0.5': of which category\? 'hate:auc>=0.5' asks it of one"),
         ("recall>=0.5", True, "--require-each 'recall>=0.5': of which category"),
         ("Hate:auc>=0.5", False, r"no category 'Hate' \(did you mean 'hate'\?\); the categories are 'hate', 'spam'"),
+        ("HATE:auc>=0.5", False, r"no category 'HATE' \(did you mean 'hate'\?\)"),
         ("\x1b[31m:auc>=0.5", False, r"no category '\\x1b\[31m'"),
         ("macro_f1>=0.5", False, "macro_f1 is of more than two classes; a category has two"),
     ],
@@ -102,14 +121,24 @@ def test_categories_have_to_be_named_rightly(text: str, each: bool, message: str
 
 def test_of_more_than_two_classes_each_may_be_required_and_all_together() -> None:
     asked = [parsed(text) for text in ("rude:recall>=0.5", "macro_f1>=0.5", "auc>=0.5", "hate:auc.lower>=0.5")]
-    check_classifier(asked, [parsed("recall>=0.5", each=True)], CLASSES)
+    assert of_classifier(asked, [parsed("recall>=0.5", each=True)], CLASSES) == tuple(asked)
+
+
+def test_a_star_asks_it_of_each_class_in_their_order() -> None:
+    found = of_classifier([parsed("macro_f1>=0.5"), parsed("*:recall.lower>=0.1"), parsed("auc>=0.5")], [], CLASSES)
+    each = ["safe:recall.lower>=0.1", "rude:recall.lower>=0.1", "hate:recall.lower>=0.1"]
+    assert [str(one) for one in found] == ["macro_f1>=0.5", *each, "auc>=0.5"]
 
 
 @pytest.mark.parametrize(
     ("text", "each", "classes", "message"),
     [
         ("rde:recall>=0.5", False, CLASSES, r"no class 'rde' \(did you mean 'rude'\?\); the classes are 'safe'"),
-        ("*:recall>=0.5", False, CLASSES, r"no class '\*'"),
+        ("*:brier<=0.5", False, CLASSES, r"--require '\*:brier<=0.5': brier is not measured of each class"),
+        ("*:recall>=0.5", True, CLASSES, "slices are judged by the flagged class alone"),
+        ("*:recall>=0.5", False, None, "has one label of two classes: ask 'recall>=0.5'"),
+        ("hate:fpr<=0.5", False, CLASSES, "recall, f1; of the flagged class there is 'fpr<=0.5'$"),
+        ("rude:fpr<=0.5", False, CLASSES, "recall, f1$"),
         ("rude:brier<=0.5", False, CLASSES, "brier is not measured of each class; measured are: prevalence"),
         ("rude:recall.diff>=0", False, CLASSES, "recall.diff is not measured of each class"),
         ("rude:recall>=0.5", True, CLASSES, "slices are judged by the flagged class alone"),
@@ -124,7 +153,7 @@ def test_what_the_one_classifier_does_not_have_is_refused(
 ) -> None:
     requirement = parsed(text, each=each and ".diff" not in text)
     with pytest.raises(UsageError, match=message):
-        check_classifier([] if each else [requirement], [requirement] if each else [], classes)
+        of_classifier([] if each else [requirement], [requirement] if each else [], classes)
 
 
 # --- held against

@@ -11,6 +11,20 @@ from headeval.report import HeldOut
 
 
 @dataclass(frozen=True, slots=True)
+class RowsJudged:
+    """The rows of --eval, in one category.
+
+    Attributes
+    ----------
+    known, positives, unknown : rows with a label of it, those that are positive, and rows without.
+    """
+
+    known: int
+    positives: int
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True)
 class CategoryFit:
     """One category with its head, fitted on the rows whose label of it is known.
 
@@ -21,6 +35,7 @@ class CategoryFit:
     story : of its fit.
     held_out : how it does on rows that the fit has not seen.
     notes : sentences a reader must not miss, beside those of the evaluation.
+    other : the rows that it is judged on, where they are not those of the fit.
     """
 
     name: str
@@ -31,6 +46,12 @@ class CategoryFit:
     story: LogisticFit
     held_out: HeldOut
     notes: tuple[str, ...] = ()
+    other: RowsJudged | None = None
+
+    @property
+    def judged(self) -> RowsJudged:
+        """The rows that the numbers are of: those of --eval, else those of the fit."""
+        return self.other or RowsJudged(self.known, self.positives, self.unknown)
 
 
 @dataclass(frozen=True, slots=True)

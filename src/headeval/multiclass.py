@@ -59,14 +59,14 @@ class ClassEvaluation:
     resampling: Resampling | None
     weighted: bool
     notes: tuple[str, ...]
-    top1_accuracy: Metric = described("accuracy", "decision", "the class of the largest score is the right one")
+    top1_accuracy: Metric = described("top-1 accuracy", "decision", "the class of the largest score is the right one")
     balanced_accuracy: Metric = described("balanced accuracy", "decision", "mean recall of the classes")
     macro_precision: Metric = described("macro precision", "decision", "mean over the classes, each counting alike")
     macro_recall: Metric = described("macro recall", "decision", "mean over the classes, each counting alike")
     macro_f1: Metric = described("macro F1", "decision", "mean over the classes, each counting alike")
-    micro_precision: Metric = described("micro precision", "decision", "over all decisions: the accuracy")
-    micro_recall: Metric = described("micro recall", "decision", "over all decisions: the accuracy")
-    micro_f1: Metric = described("micro F1", "decision", "over all decisions: the accuracy")
+    micro_precision: Metric = described("micro precision", "decision", "over all decisions: the top-1 accuracy")
+    micro_recall: Metric = described("micro recall", "decision", "over all decisions: the top-1 accuracy")
+    micro_f1: Metric = described("micro F1", "decision", "over all decisions: the top-1 accuracy")
     weighted_precision: Metric = described("weighted precision", "decision", "mean over the classes by their rows")
     weighted_recall: Metric = described("weighted recall", "decision", "mean over the classes by their rows")
     weighted_f1: Metric = described("weighted F1", "decision", "mean over the classes by their rows")

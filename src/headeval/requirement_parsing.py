@@ -11,7 +11,7 @@ from headeval.comparison import COMPARED, DECISION_RATES
 from headeval.errors import UsageError
 from headeval.evaluation import METRICS
 from headeval.metric import MetricInfo
-from headeval.multiclass import CLASS_METRICS
+from headeval.multiclass import CLASS_METRICS, CLASS_RATES
 from headeval.printable import quoted
 
 Part = Literal["value", "lower", "upper"]
@@ -107,14 +107,18 @@ def parse_requirement(text: str, *, each: bool = False, baseline: bool = True, o
     'recall.lower>0.8'
     """
     given = f"{'--require-each' if each else '--require'} {quoted(text)}"
-    of, _, asked = text.rpartition(":") if of_parts else ("", "", text)
+    of, colon, asked = text.rpartition(":") if of_parts else ("", "", text)
+    if colon and not of.strip():
+        raise UsageError(f"{given}: no name of a category or a class stands before the colon")
     match = _FORM.fullmatch(asked)
     if not match:
         quotes = "; put it in quotes, or the shell takes > and < for itself" if _is_name(text.strip()) else ""
         raise UsageError(f"{given} is not METRIC>=NUMBER (or <=, >, <), for example 'auc>=0.95'{quotes}")
     name, comparison, number = match.groups()
     known = METRICS | CLASS_METRICS if of_parts and not of else METRICS
-    metric, part, difference = _meant(given, name, known)
+    if of and name.partition(".")[0] in CLASS_METRICS:
+        raise UsageError(f"{given}: {name} is of all classes together: write {quoted(asked.strip())}")
+    metric, part, difference = _meant(given, name, known, _known(of=bool(of), classes=of_parts and not each))
     if difference and (each or not baseline):
         raise UsageError(
             f"{given}: differences are held against all rows: use --require" if each else needs_baseline(given)
@@ -146,14 +150,24 @@ def _is_name(text: str) -> bool:
     return metric in METRICS and f"{dot}{suffix}" in _SUFFIXES
 
 
-def _meant(given: str, name: str, metrics: Mapping[str, MetricInfo]) -> tuple[str, Part, bool]:
+def _known(*, of: bool, classes: bool) -> str:
+    """Say which metrics there are, and which of many classes: of each of them, or of all."""
+    known = ", ".join(METRICS)
+    if not classes:
+        return known
+    if of:
+        return f"{known}; of one of several classes: {', '.join(CLASS_RATES)}"
+    return f"{known}; with several classes, of them all: {', '.join(CLASS_METRICS)}"
+
+
+def _meant(given: str, name: str, metrics: Mapping[str, MetricInfo], known_ones: str) -> tuple[str, Part, bool]:
     """Return metric, part and whether a difference is meant."""
     metric, dot, rest = name.partition(".")
     suffix = f"{dot}{rest}"
     if metric not in metrics:
         known = [f"{metric}{suffix}" for metric in metrics for suffix in _SUFFIXES]
         hint = synonym(metric) or _hint(name.lower().replace("-", "_"), known)
-        raise UsageError(f"{given}: unknown metric {quoted(metric)}{hint}; known: {', '.join(METRICS)}")
+        raise UsageError(f"{given}: unknown metric {quoted(metric)}{hint}; known: {known_ones}")
     if suffix not in _SUFFIXES:
         turned = "." + ".".join(reversed(rest.split(".")))
         hint = _hint(turned if turned in _SUFFIXES else suffix.lower(), list(_SUFFIXES)[1:])

@@ -1,4 +1,4 @@
-"""Whose metric a requirement is about: that of a category, of each category, of a class, or of the one classifier."""
+"""Whose metric a requirement is about: that of a category or a class, of each of them, or of the one classifier."""
 
 import dataclasses
 import difflib
@@ -51,24 +51,35 @@ def of_categories(
     return tuple(expanded)
 
 
-def check_classifier(
+def of_classifier(
     requirements: Sequence[Requirement], of_each: Sequence[Requirement], classes: Sequence[str] | None
-) -> None:
-    """Refuse requirements, and such of each slice, of what the one classifier does not have.
+) -> tuple[Requirement, ...]:
+    """Return requirements of the one classifier: what `*` stands before is asked of every class.
 
     Parameters
     ----------
+    of_each : of each slice, which are only checked.
     classes : all classes where there are more than two; else None.
 
     Raises
     ------
-    UsageError : naming the requirement, and what there is.
+    UsageError : for what the classifier does not have, naming the requirement and what there is.
+
+    Examples
+    --------
+    >>> [str(one) for one in of_classifier([Requirement("recall", ">=", 0.5, of="*")], [], ["safe", "rude", "hate"])]
+    ['safe:recall>=0.5', 'rude:recall>=0.5', 'hate:recall>=0.5']
     """
     for asked, each in ((requirements, False), (of_each, True)):
         if classes is None:
             _check_two_classes(asked, each=each)
         else:
             _check_classes(asked, classes, each=each)
+    return tuple(
+        dataclasses.replace(requirement, of=name)
+        for requirement in requirements
+        for name in ((classes or ()) if requirement.of == EVERY else (requirement.of,))
+    )
 
 
 def of_classes(requirement: Requirement) -> bool:
@@ -83,13 +94,17 @@ def _check_classes(requirements: Sequence[Requirement], classes: Sequence[str], 
             raise UsageError(f"{given}: slices are judged by the flagged class alone: name one of its metrics")
         if not of:
             continue
-        if of not in classes:
+        if of != EVERY and of not in classes:
             raise UsageError(
                 f"{given}: no class {quoted(of)}{_hint(of, classes)}; the classes are {listed(classes, longest=12)}"
             )
         if requirement.metric not in CLASS_RATES or requirement.difference:
             asked = f"{requirement.metric}.diff" if requirement.difference else requirement.metric
-            raise UsageError(f"{given}: {asked} is not measured of each class; measured are: {', '.join(CLASS_RATES)}")
+            plain = dataclasses.replace(requirement, of="")
+            of_flagged = f"; of the flagged class there is {quoted(plain)}" if of == classes[-1] else ""
+            raise UsageError(
+                f"{given}: {asked} is not measured of each class; measured are: {', '.join(CLASS_RATES)}{of_flagged}"
+            )
 
 
 def _check_two_classes(requirements: Sequence[Requirement], *, each: bool) -> None:

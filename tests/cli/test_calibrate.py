@@ -401,3 +401,23 @@ def test_platt_on_few_rows_comes_with_advice(
     rows = f"({n} rows, {min(positives, n - positives)} of the rarer class)"
     words = f"two parameters on so few rows {rows} can do harm: compare with --method temperature on other rows"
     assert (words in " ".join(outcome.out.split())) == said
+
+
+@pytest.mark.parametrize(
+    ("named", "example"),
+    [
+        (("--label", "hate,spam", "--prob", "p_hate,p_spam"), "(--label 'hate' --prob 'p_hate')"),
+        (("--label", "[hs]*", "--logit", "p_*"), "(--label 'hate' --logit 'p_hate')"),
+        (("--label", "hate,spam"), "(--label 'hate')"),
+        (("--label", "hate,spam", "--prob", "p_hate"), "(--label 'hate')"),
+    ],
+)
+def test_several_label_columns_are_categories_and_calibrated_one_after_the_other(
+    headeval: Headeval, tmp_path: Path, named: tuple[str, ...], example: str
+) -> None:
+    values = {"hate": [True, False], "p_hate": [0.5, 0.25], "spam": [False, True], "p_spam": [0.5, 0.75]}
+    pq.write_table(pa.table(values), tmp_path / "s.parquet")
+    outcome = headeval("calibrate", "s.parquet", *named)
+    assert outcome.code == 2
+    assert f"names 2 columns, which are categories: calibrate one after the other {example}" in outcome.err
+    assert "--head FOLDER" in outcome.err

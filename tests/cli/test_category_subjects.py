@@ -207,7 +207,7 @@ def test_label_restricts_the_categories(label: str, expected: tuple[str, ...]) -
 
 def test_a_category_whose_whole_name_is_the_option_is_meant() -> None:
     assert chosen_categories(("a", "a,b", "b", "label"), "a,b", "heads") == ("a,b",)
-    assert chosen_categories(("a", "label"), "label", "heads") == ("label",)
+    assert chosen_categories(("a", "label"), "label", "heads") == ("a", "label")  # the default of the option: all
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_category_whose_whole_name_is_the_option_is_meant() -> None:
         ("hate,x*", r"--label 'x\*' is no category"),
         ("hate,hate", "names the category 'hate' twice"),
         ("hate,h*", "names the category 'hate' twice"),
-        ("hate,", "--label '' is no category"),
+        ("hate,", "a name is missing beside a comma"),
     ],
 )
 def test_a_label_that_is_no_category_is_a_usage_error(label: str, message: str) -> None:
@@ -265,6 +265,38 @@ def test_one_label_column_is_no_list_of_categories(table: Path, options: dict[st
     assert category_sources(opened(table), **named) is None
 
 
+@pytest.mark.parametrize(
+    ("labels", "scores", "wrong"),
+    [
+        ("violence,hate", "hate_prob,violence_prob", "'violence' would be judged on column 'hate_prob'"),
+        ("violence,spam,hate", "P.Hate,spam,P.Violence", "'violence' would be judged on column 'P.Hate'"),
+        ("hate,hate_threatening", "hate_threatening_p,hate_p", "'hate' would be judged on column 'hate_threatening_p'"),
+        ("cat_a,cat_b", "b_score,a_score", "'cat_a' would be judged on column 'b_score'"),
+        ("violence,hate", "violence_prob,hate_prob", ""),
+        ("hate,hate_threatening", "hate_p,hate_threatening_p", ""),
+        ("cat_a,cat_b", "a_score,b_score", ""),
+        ("violence,hate", "hate_violence_1,hate_violence_2", ""),
+        ("violence,hate", "hate_old,hate_new", ""),
+        ("violence,hate", "score_1,score_2", ""),
+        ("hat,hate", "phate,phat", ""),
+    ],
+)
+def test_lists_in_different_orders_are_refused_where_the_names_tell(
+    tmp_path: Path, labels: str, scores: str, wrong: str
+) -> None:
+    names, columns = labels.split(","), scores.split(",")
+    values: dict[str, Any] = {name: [True, False] for name in names} | {name: [0.5, 0.25] for name in columns}
+    pq.write_table(pa.table(values), tmp_path / "named.parquet")
+    asked: dict[str, Any] = {"head": None, "logit": None, "prob": scores, "label": labels}
+    if wrong:
+        with pytest.raises(UsageError, match=wrong):
+            category_sources(open_tables([str(tmp_path / "named.parquet")]), **asked)
+        return
+    found = category_sources(open_tables([str(tmp_path / "named.parquet")]), **asked)
+    assert found is not None
+    assert {name: source.name for name, source in found.items()} == dict(zip(names, columns, strict=True))
+
+
 Headeval = Callable[..., Any]
 
 
@@ -281,3 +313,26 @@ def test_scores_that_a_file_declares_to_be_of_another_category_are_refused(
         UsageError, match="itself says that column 'spam_logit' has the scores of 'spam', not of 'hate'"
     ):
         category_sources(open_tables(["scored.parquet"]), **swapped)
+
+
+@pytest.mark.parametrize(
+    ("label", "chosen"),
+    [
+        ("label", ("label", "hate", "a:b", "x,y")),  # the option's default, which a category of that name does not hide
+        ("hate, x,y", ("hate", "x,y")),
+        ("a:b,x,y", ("a:b", "x,y")),
+        ("x,y", ("x,y",)),
+        ("h*,label", ("hate", "label")),
+    ],
+)
+def test_categories_are_chosen_as_columns_are(label: str, chosen: tuple[str, ...]) -> None:
+    assert chosen_categories(("label", "hate", "a:b", "x,y"), label, "heads") == chosen
+
+
+def test_names_that_look_like_patterns_are_paired_in_their_order(tmp_path: Path) -> None:
+    columns = {"what?": [1, 0], "b": [0, 1], "what?_logit": [1.0, -1.0], "b_logit": [-2.0, 2.0]}
+    pq.write_table(pa.table(columns), tmp_path / "scores.parquet")
+    tables = open_tables([str(tmp_path / "scores.parquet")])
+    sources = category_sources(tables, head=None, logit="what?_logit,b_logit", prob=None, label="what?,b")
+    assert sources is not None
+    assert {name: source.name for name, source in sources.items()} == {"what?": "what?_logit", "b": "b_logit"}

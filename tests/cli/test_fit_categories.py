@@ -159,6 +159,46 @@ def test_eval_judges_each_head_on_the_known_rows_of_the_other_file(
         assert measured["log_loss"] == pytest.approx(sk.log_loss(y, 1 / (1 + np.exp(-z))), abs=1e-12)
 
 
+def test_counts_beside_the_metrics_are_of_the_rows_judged_and_those_of_the_fit_stand_apart(
+    headeval: Headeval, two: Path, make_table: MakeTable
+) -> None:
+    other = make_table("other.parquet", n=150, seed=8, a=flags(150, 0.4, 0.3, 6), b=flags(150, 0.4, 0.0, 7))
+    out = headeval("fit", two, "--label", "a,b", "--eval", other).out
+    overview, fitted = out.split("Fitted on\n")
+    for category in ("a", "b"):
+        judged, used = (pq.read_table(path)[category].to_pylist() for path in (other, two))
+        first, below = re.search(rf"^  {category} +(.*)\n +(.*)\n", overview, flags=re.MULTILINE).groups()  # type: ignore[union-attr]
+        known = len(judged) - judged.count(None)
+        assert first.split()[:2] == [str(known), str(judged.count(True))]
+        assert below.split()[:2] == [str(judged.count(None)), f"{judged.count(True) / known:.2f}"]
+        counts = (len(used) - used.count(None), used.count(True), used.count(None))
+        assert re.search(rf"^  {category} +{counts[0]} +{counts[1]} +{counts[2]}$", fitted, flags=re.MULTILINE)
+    words = " ".join(out.split())
+    assert "more than a tenth of the rows of --eval have no known label of 'a':" in words  # not of b, known in all rows
+    assert "Fitted on" not in headeval("fit", two, "--label", "a,b", "-o", "again").out
+
+
+def test_penalties_that_differ_are_shown_of_each_head(headeval: Headeval, tmp_path: Path) -> None:
+    out = headeval("fit", TRAIN, "--label", "sexual,hate", "--l2", "0.1,0.3,1", "--folds", 3).out
+    heads = {name: read(tmp_path / "heads" / f"{name}.json")["metrics"]["fit"]["l2"] for name in ("sexual", "hate")}
+    assert len(set(heads.values())) == 2  # else these rows show nothing
+    shown = out.split("Penalties\n")[1]
+    for name, l2 in heads.items():
+        assert re.search(rf"^  {name} +{l2:g}$", shown, flags=re.MULTILINE)
+    assert "Penalties" not in headeval("fit", TRAIN, "--label", "sexual,hate", "-o", "one").out
+
+
+def test_a_column_of_several_classes_among_categories_is_told_how_each_is_meant(
+    headeval: Headeval, make_table: MakeTable
+) -> None:
+    data = make_table(cat_a=flags(120, 0.4, 0.1, 1), cat_kind=["ad", "news", "spam"] * 40)
+    outcome = headeval("fit", data, "--label", "cat_*")
+    assert (outcome.code, outcome.out) == (3, "")
+    assert "column 'cat_kind' holds 3 different values" in outcome.err
+    assert "or empty, which alone means unknown" in outcome.err
+    assert "goes by itself: --label 'cat_kind' --classes A,B,C" in outcome.err
+
+
 def test_eval_rows_that_the_fit_has_had_are_found_and_in_sample_is_a_caution(
     headeval: Headeval, two: Path, tmp_path: Path
 ) -> None:
@@ -207,8 +247,10 @@ def test_rows_that_are_read_anew_in_every_pass_give_the_same_heads(
             assert measured[0] == pytest.approx(measured[1], abs=SAME)
         assert one["metrics"]["fit"]["data_fingerprint"] == other["metrics"]["fit"]["data_fingerprint"]
     counted = [read(path)["metrics"]["fit"]["solver"]["passes"] for path in (tmp_path / "streamed").iterdir()]
-    assert f"{max(counted)} passes" in " ".join(outcome.out.split())
-    assert len(readings) == 1 + max(counted)  # a look at the first rows tells how much memory all would take
+    passes = len(readings) - 1  # a look at the first rows tells how much memory all would take
+    assert f"{passes} passes" in " ".join(outcome.out.split())
+    # Shared with one penalty; with several each category has its own, beside the first reading, which all share.
+    assert max(counted) == passes if "," not in penalty else sum(counted) - len(counted) + 1 == passes
 
 
 def test_little_memory_is_told_with_what_all_categories_take(headeval: Headeval, two: Path) -> None:

@@ -19,7 +19,7 @@ from headeval.files.fingerprint import row_digests
 from headeval.solver.folds import stratified_folds
 
 Headeval = Callable[..., Any]
-SHARED = ROOT.parent / "shared" / "data"
+SAMPLE = ROOT / "sample_data"
 CLASSES = ("walk", "run", "fly", "crawl")  # the last one is not the last of their texts
 SAME_PROBABILITY = 1e-6
 
@@ -91,21 +91,20 @@ def test_the_file_gives_scikit_learns_probabilities_in_the_order_asked(
     np.testing.assert_allclose(found, expected, rtol=0, atol=SAME_PROBABILITY)
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the real embeddings stand beside the checkout")
 def test_three_classes_of_real_half_precision_embeddings(headeval: Headeval, tmp_path: Path) -> None:
     """Rows that the fit has not seen, scored from the file alone, are as scikit-learn scores them."""
-    outcome = headeval("fit", SHARED / "tweets_train.parquet", "--classes", "neither,offensive,hate", "--folds", 0)
+    outcome = headeval("fit", SAMPLE / "tweets_train.parquet", "--classes", "neither,offensive,hate", "--folds", 0)
     assert outcome.code == 0, outcome.err
     head = written(tmp_path / "linear-head.json")
     exact = LogisticRegression(solver="newton-cg", tol=1e-8)  # lbfgs gives up with probabilities off by 1e-6
-    model = exact.fit(*units_and_labels(SHARED / "tweets_train.parquet"))
-    test = pq.read_table(SHARED / "tweets_test.parquet").slice(0, 300)
+    model = exact.fit(*units_and_labels(SAMPLE / "tweets_train.parquet"))
+    test = pq.read_table(SAMPLE / "tweets_test.parquet").slice(0, 300)
     raw = np.array(test["embedding"].to_pylist(), dtype=np.float64)
     units = raw / np.linalg.norm(raw, axis=1, keepdims=True)
     expected = in_order(model, model.predict_proba(units), head["classes"])
     found = np.array([evaluated(head, row) for row in raw.tolist()])
     np.testing.assert_allclose(found, expected, rtol=0, atol=SAME_PROBABILITY)
-    assert head["metrics"]["fit"]["rows_of_each_class"] == {"neither": 1354, "offensive": 6219, "hate": 427}
+    assert head["metrics"]["fit"]["rows_of_each_class"] == {"neither": 271, "offensive": 1242, "hate": 87}
 
 
 def test_weights_are_those_of_the_symmetric_parametrisation_which_is_recorded(
@@ -267,8 +266,22 @@ def test_a_class_too_rare_for_the_folds_is_named(headeval: Headeval, tmp_path: P
     pq.write_table(table, tmp_path / "t.parquet")
     outcome = headeval("fit", "t.parquet", "--positive", "c")
     assert outcome.code == 3
-    assert "the rarest class is 'rare' with 3 rows; choose fewer --folds" in outcome.err
-    assert headeval("fit", "t.parquet", "--positive", "c", "--folds", 3).code == 0
+    assert "at least 5 rows of each class, class 'rare' has 3; choose fewer --folds" in outcome.err
+    fitted = headeval("fit", "t.parquet", "--positive", "c", "--folds", 3)
+    assert fitted.code == 0
+    assert "'rare' (3 rows): are they meant, or misspelled?" in " ".join(fitted.out.split())
+
+
+def test_a_misspelled_class_is_named_beside_the_one_it_is_meant_for(headeval: Headeval, tmp_path: Path) -> None:
+    e = np.random.default_rng(0).normal(size=(121, 5)).astype(np.float32)
+    flat = pa.FixedSizeListArray.from_arrays(pa.array(e.ravel()), 5)
+    table = pa.table({"embedding": flat, "label": pa.array(["a"] * 40 + ["C "] + ["c"] * 40 + ["d"] * 40)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    outcome = headeval("fit", "t.parquet", "--positive", "c")
+    assert outcome.code == 3
+    assert "class 'C ' has 1 ('C ', 'c' differ in case or spaces only)" in outcome.err
+    fitted = headeval("fit", "t.parquet", "--positive", "c", "--folds", 0)
+    assert "the classes 'C ', 'c' differ in case or spaces only: are they one?" in " ".join(fitted.out.split())
 
 
 def test_separated_classes_without_a_penalty_are_no_bug(headeval: Headeval, tmp_path: Path) -> None:

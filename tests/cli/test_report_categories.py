@@ -273,6 +273,15 @@ def test_columns_of_scores_are_compared_with_other_columns(headeval: Headeval, d
     assert found["hate"]["report"]["comparison"] == expected["comparison"]
 
 
+def test_the_header_says_which_column_has_the_scores_of_which_label(headeval: Headeval, data: Path) -> None:
+    named = ("--label", "spam,hate", "--prob", "p_spam,old_hate", "--baseline-prob", "old_*", "--resamples", "0")
+    out = headeval("report", data, *named).out
+    assert re.search(r"^probability columns +spam: p_spam, hate: old_hate$", out, flags=re.MULTILINE)
+    assert re.search(r"^baseline +spam: old_spam, hate: old_hate$", out, flags=re.MULTILINE)
+    provenance = document(headeval("report", data, *named, "--format", "json"))["provenance"]
+    assert provenance["probability_columns"] == {"spam": "p_spam", "hate": "old_hate"}
+
+
 def test_a_file_scored_by_a_folder_needs_no_more_to_be_judged(headeval: Headeval, data: Path) -> None:
     by_heads = by_name(report(headeval, data))
     assert headeval("score", data, "--head", "heads", "-o", "scored.parquet").code == 0
@@ -415,6 +424,48 @@ def test_a_baseline_without_one_of_the_categories_is_refused(headeval: Headeval,
     assert "several categories are compared with several" in one.err
 
 
+def test_a_baseline_with_a_category_more_is_refused_unless_label_says_which(
+    headeval: Headeval, data: Path, tmp_path: Path
+) -> None:
+    write_heads(tmp_path / "new", {name: head(index) for index, name in enumerate(("harm", "hate"))}, force=False)
+    common = ("report", data, "--head", "new", "--baseline", "heads", "--resamples", "0")
+    for every in ((), ("--label", "*")):
+        outcome = headeval(*common, *every)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert "the baseline 'heads' has a head of 'spam', which is not judged" in outcome.err
+        assert "--label 'harm,hate'" in outcome.err
+    for some in ("harm,hate", "ha*", "hate"):
+        assert headeval(*common, "--label", some).code == 0
+
+
+def test_a_comparison_names_its_baseline_its_thresholds_and_its_confidence(
+    headeval: Headeval, data: Path, tmp_path: Path
+) -> None:
+    old = {name: head(index + 50, threshold=0.25) for index, name in enumerate(NAMES)}
+    write_heads(tmp_path / "old", old, force=False)
+    common = ("report", data, "--head", "heads", "--baseline", "old", "--resamples", "50", "--confidence", "0.9")
+    out = headeval(*common, "--card", "card.md", "--html", "page.html").out
+    assert re.search(r"^baseline +old$", out, flags=re.MULTILINE)
+    assert "difference to the baseline old on the same rows" in out
+    assert "below each difference its 90 % interval" in out
+    found = document(headeval(*common, "--format", "json"))
+    assert found["provenance"]["baseline"] == "old"
+    columns = pq.read_table(data)
+    embeddings = rows()["embedding"]
+    for index, name in enumerate(NAMES):
+        known = np.array([label is not None for label in columns[name].to_pylist()])
+        now = head(index).probs(embeddings)[known] >= (4 + index) / 10
+        was = head(index + 50).probs(embeddings)[known] >= 0.25
+        flagged, passed = np.count_nonzero(now & ~was), np.count_nonzero(was & ~now)
+        line = rf"^  {name} +0\.2500 → {(4 + index) / 10:.4f} +{flagged} +{passed}$"
+        assert re.search(line, out, flags=re.MULTILINE)
+    for text in (Path("card.md").read_text(), html.unescape(Path("page.html").read_text())):
+        assert "difference to the baseline old on the same rows" in text
+    pairs = ("--label", "hate", "--prob", "p_hate", "--baseline-prob", "old_hate", "--drop-unlabelled")
+    assert headeval("report", data, *pairs, "--card", "one.md", "--require", "auc.diff>=-1").code == 0
+    assert "difference to the baseline old_hate on the same rows" in html.unescape(Path("one.md").read_text())
+
+
 def test_a_baseline_that_decides_between_other_classes_is_refused(
     headeval: Headeval, data: Path, tmp_path: Path
 ) -> None:
@@ -535,6 +586,43 @@ def test_no_output_replaces_a_head_of_the_folder(headeval: Headeval, data: Path)
 
 
 # --- every format
+
+
+def test_a_category_that_is_not_judged_is_a_caution_and_what_is_said_of_another_keeps_its_name(
+    headeval: Headeval, data: Path, tmp_path: Path
+) -> None:
+    holes = write(tmp_path / "holes.parquet", rows() | {"hate": pa.nulls(150, pa.bool_())})
+    common = ("report", holes, "--head", "heads", "--label", "spam,hate", "--resamples", "0")
+    outcome = headeval(*common, "--card", "card.md", "--html", "page.html")
+    assert outcome.code == 0
+    words = " ".join(outcome.out.split())
+    assert "CAUTION: NOT JUDGED: hate (none of 150 rows has a known label); spam: " in words
+    assert re.search(r"^label columns +spam, hate$", outcome.out, flags=re.MULTILINE)
+    assert not re.search(r"^label column ", outcome.out, flags=re.MULTILINE)
+    assert re.search(r"^- spam: \d+ of 150 rows .* have no label", outcome.out, flags=re.MULTILINE)
+    assert "Caution:</strong> NOT JUDGED: hate" in Path("page.html").read_text()
+    card = html.unescape(Path("card.md").read_text())
+    assert "NOT JUDGED: hate" in card
+    assert "- spam: whom its errors harm" in card
+    assert card.index("### Category spam") < card.index("| embedding model | m |")
+    assert "CAUTION" not in headeval("report", data, "--head", "heads", "--resamples", "0").out
+
+
+def test_categories_of_true_and_false_are_called_by_their_names_and_stay_so_in_json(
+    headeval: Headeval, data: Path
+) -> None:
+    common = ("report", data, "--head", "heads", "--resamples", "20", "--by", "team")
+    found = document(headeval(*common, "--format", "json", "--html", "page.html", "--card", "card.md"))
+    assert {tuple(part["report"]["classes"]) for part in found["categories"]} == {("false", "true")}
+    for text in (html.unescape(Path("page.html").read_text()), html.unescape(Path("card.md").read_text())):
+        assert "P(true)" not in text
+        for name in NAMES:
+            assert f"flagged when P({name}) ≥" in text
+            assert f"not {name}" in text
+    card = Path("card.md").read_text()
+    assert "| classes | false, true |" in card  # what the file holds
+    assert "| flagged class | true |" in card
+    assert not re.search(r"^\| (of these )?(true|false) \|", card, flags=re.MULTILINE)
 
 
 def test_every_format_shows_every_category_with_its_numbers(headeval: Headeval, data: Path) -> None:

@@ -211,6 +211,11 @@ def test_of_a_list_the_last_column_is_flagged(headeval: Headeval, tmp_path: Path
         (("--prob", "p_*", "--classes", "offensive,neither,spam"), "'offensive', 'neither', 'spam'"),
         (("--prob", "p_neither,p_offensive,p_hate", "--classes", "offensive,neither,hate"), "in another order"),
         (("--prob", "p_neither,p_offensive,p_hate", "--classes", "neither,hate"), "3 columns, --classes 2 classes"),
+        (
+            ("--prob", "p_hate,p_neither,p_offensive", "--positive", "hate"),
+            "--prob 'p_neither,p_offensive,p_hate' --classes 'neither,offensive,hate'",
+        ),
+        (("--prob", "p_neither,p_offensive,p_hate", "--positive", "hate"), "judge its own column: --prob 'p_hate'"),
         (("--prob", "p_*", "--classes", "hate"), "at least two different names"),
         (("--prob", "p_*", "--classes", "hate,hate"), "at least two different names"),
         (("--prob", "p_*", "--classes", "a,b", "--positive", "b"), "exclude each other"),
@@ -226,6 +231,45 @@ def test_what_does_not_fit_together_is_said(
     outcome = headeval("report", data, *FEW, *arguments)
     assert (outcome.code, outcome.out) == (2, "")
     assert said in outcome.err
+
+
+def test_where_positive_names_none_of_the_columns_the_classes_can_still_be_named(
+    headeval: Headeval, head: Path, tmp_path: Path
+) -> None:
+    """A head says itself which classes there are, so that --classes would be refused beside it."""
+    (tmp_path / "s.csv").write_text("label,s1,s2,s3\nx,0.5,0.25,0.25\ny,0.25,0.5,0.25\nz,0.25,0.25,0.5\n")
+    outcome = headeval("report", "s.csv", *FEW, "--prob", "s1,s2,s3", "--positive", "z")
+    assert outcome.code == 3
+    assert "name all classes in their order with --classes, the flagged one last" in outcome.err
+    assert headeval("report", "s.csv", *FEW, "--prob", "s1,s2,s3", "--classes", "x,y,z").code == 0
+    e = rows(3, 9)[0]
+    of_head = headeval(
+        "report", write_table(tmp_path / "t.parquet", e, ["x", "y", "z"]), "--head", head, "--positive", "z"
+    )
+    assert of_head.code == 3
+    assert "--classes" not in of_head.err
+
+
+def test_requirements_of_classes_say_in_every_format_what_they_are(headeval: Headeval, head: Path, data: Path) -> None:
+    """`*` asks each class; beside the verdict stands that hate:recall is another number than recall."""
+    asked = ("report", data, *FEW, "--head", head, "--require", "*:recall>=0.01", "--require", "recall>=0.01")
+    told = "of the rows of the class, those whose likeliest class it is; without a prefix: of hate, flagged"
+    text = headeval(*asked, "--html", "r.html", "--card", "c.md", "--junit", "j.xml").out
+    assert told in " ".join(text.split())
+    assert told in headeval(*asked, "--format", "markdown").out
+    for path in ("r.html", "c.md"):
+        assert told in Path(path).read_text(encoding="utf-8")
+    alone = "hate:recall: of the rows of hate, those whose likeliest class it is; without a prefix: flagged at the"
+    assert alone in Path("j.xml").read_text(encoding="utf-8")
+    found = document(headeval(*asked, "--format", "json"))
+    *each, plain = found["requirements"]
+    assert [one["requirement"] for one in each] == [f"{name}:recall>=0.01" for name in CLASSES]
+    assert each[2]["meant"].startswith(alone)
+    assert "meant" not in plain
+    _, z, y = rows(500, 1)
+    p = probabilities(z)
+    assert each[2]["value"] == pytest.approx(sk.recall_score(y == 2, p.argmax(axis=1) == 2), abs=SAME)
+    assert plain["value"] == pytest.approx(sk.recall_score(y == 2, p[:, 2] >= 0.3), abs=SAME)
 
 
 def test_probabilities_that_do_not_add_up_are_named(headeval: Headeval, tmp_path: Path) -> None:
@@ -306,7 +350,7 @@ def test_accuracy_of_all_classes_is_not_mistaken_for_that_of_the_decisions(
     assert "All 3 classes: " in text
     for title in ("Ranking", "Calibration", "Decisions", "Reliability"):
         assert f"\n{title} (hate against the rest)" in text
-    assert "under Decisions it is of hate or not, at the threshold" in " ".join(text.split())
+    assert "accuracy under Decisions: of hate or not, at the threshold" in " ".join(text.split())
     markdown = headeval("report", data, *FEW, "--head", head, "--format", "markdown").out
     assert "### All 3 classes\n" in markdown
     assert "### Decisions (hate against the rest)\n" in markdown

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from headeval.cli.row_notes import copies, copies_note, few_rows
+from headeval.cli.row_notes import classes_note, copies, copies_note, few_rows
 from headeval.core.scaling import Scaling
 
+FEW = "classes of fewer than 10 rows, which teach a head little"
 TEMPERATURE, PLATT = (Scaling(method, 1.0, 0.0, 0.5, 0.4) for method in ("temperature", "platt"))
 
 
@@ -31,3 +32,31 @@ def test_more_than_a_hundredth_of_copies_is_told(repeated: int, told: bool) -> N
     digests = np.append(np.arange(200 - repeated), np.zeros(repeated)).astype(np.uint64)
     assert copies(digests) == repeated
     assert bool(copies_note(digests)) == told
+
+
+@pytest.mark.parametrize(
+    ("counts", "named", "notes"),
+    [
+        ({"safe": 90, "rude": 10, "hate": 10}, False, []),
+        ({"hate ": 9, "Hate": 90}, False, []),  # of two classes nothing is said
+        (
+            {"safe": 90, "Hate": 12, "not hate": 20, "hate ": 30},
+            False,
+            ["the classes 'Hate', 'hate ' differ in case or spaces only: are they one?"],
+        ),
+        (
+            {"safe": 90, "spam": 2, "rude": 9, "hate": 30},
+            False,
+            [f"{FEW}: 'rude' (9 rows), 'spam' (2 rows): are they meant, or misspelled?"],
+        ),
+        (
+            {"hate": 9, "safe": 90, "Hate": 12},
+            True,
+            [f"{FEW}: 'hate' (9 rows)"],
+        ),
+    ],
+)
+def test_a_class_that_may_be_a_misspelling_is_asked_about(
+    counts: dict[str, int], named: bool, notes: list[str]
+) -> None:
+    assert list(classes_note(counts, named=named)) == notes

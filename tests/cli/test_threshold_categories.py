@@ -139,10 +139,12 @@ def test_requirements_that_make_no_sense_are_told_at_once(
 
 def test_a_category_has_no_place_where_there_are_none(headeval: Headeval, heads: Path, data: Path) -> None:
     one = ("--head", heads / "hate.json", "--label", "hate", "--drop-unlabelled")
-    for options in ((data, *one), ("--plan",)):
+    for options, why in (((data, *one), "is that of its flagged class"), (("--plan",), "a plan needs no prefix")):
         outcome = headeval("threshold", *options, "--require", "hate:fpr<=0.1")
         assert outcome.code == 2
+        assert why in outcome.err
         assert "write 'fpr<=0.1'" in outcome.err
+        assert ("--head FOLDER" in outcome.err) == ("--plan" not in options)
 
 
 @pytest.fixture

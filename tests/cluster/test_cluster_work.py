@@ -9,6 +9,7 @@ import pytest
 
 from headeval.cluster import work
 from headeval.cluster.reading import AHEAD, ClusterRows, facts_at_once, facts_of, kept_part, parts_of
+from headeval.cluster.scoring import scored_part
 from headeval.cluster.work import Cluster
 from headeval.core import threads as shared_threads
 from headeval.files import embedded_rows
@@ -17,6 +18,8 @@ from headeval.files.examples import read_examples
 from headeval.files.parts import TablePart
 from headeval.files.tables import open_tables
 from headeval.files.vectors import find_embedding
+from headeval.head import LinearHead
+from headeval.joint_heads import JointHeads
 
 pytestmark = pytest.mark.usefixtures("small_parts")
 
@@ -108,6 +111,19 @@ def test_dask_sees_how_large_a_part_is(make_tables: Callable[..., list[str]]) ->
         assert least < sizeof(sent) < 2 * least
     without = part.n_rows * 2 * 8
     assert without < sizeof(facts_at_once(part, wanted, None, False, None)) < 3 * without
+
+
+@pytest.mark.parametrize("n_classes", [2, 60])
+def test_dask_sees_how_large_a_scored_part_is(make_tables: Callable[..., list[str]], n_classes: int) -> None:
+    """Of many classes nearly all of it is their logits."""
+    sizeof = pytest.importorskip("dask.sizeof", reason="this test needs Dask: pip install 'headeval[dask]'").sizeof
+    part, wanted = first_part(make_tables())
+    assert part.n_rows is not None
+    assert wanted.embedding is not None
+    head = LinearHead("m", tuple(map(str, range(n_classes))), np.ones((n_classes, 30)), np.zeros(n_classes), 0.5)
+    scored = scored_part(part, ("embedding", "weight"), wanted.embedding, JointHeads([head]))
+    held = part.n_rows * 8 * (3 + (n_classes if n_classes > 2 else 0))  # weight, logit, digest, logits of classes
+    assert held <= sizeof(scored) < 1.5 * held
 
 
 def test_a_task_of_a_worker_takes_one_thread(

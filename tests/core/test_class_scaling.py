@@ -12,6 +12,7 @@ from scipy import special, stats
 from scipy.optimize import minimize_scalar
 from sklearn.metrics import log_loss
 
+from headeval.core import class_scaling
 from headeval.core.checks import FloatArray, IntArray
 from headeval.core.class_scaling import closest_threshold, fit_class_temperature
 from headeval.core.scaling import ScalingError, fit_temperature_scaling
@@ -106,6 +107,23 @@ def test_what_has_no_temperature_is_refused(logits: list[list[float]], labels: l
         fit_class_temperature(logits, labels)
 
 
+def test_a_temperature_that_makes_the_log_loss_worse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the search hands over, and not where it is the identity, whose loss is the one before."""
+    z, y = sample(7, temperature=1.0)
+    monkeypatch.setattr(class_scaling, "usable_temperature", lambda *_: 0.25)
+    with pytest.raises(ScalingError, match="would be worse than before"):
+        fit_class_temperature(z, y)
+    monkeypatch.setattr(class_scaling, "usable_temperature", lambda *_: 1.0)
+    assert fit_class_temperature(z, y).temperature == 1.0
+
+
+def test_losses_of_large_logits_keep_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logits 1e16 and 1e16 + 2: losses 2 + log(1 + e⁻²) and log(1 + e⁻²), however large what they share is."""
+    monkeypatch.setattr(class_scaling, "usable_temperature", lambda *_: 1.0)
+    found = fit_class_temperature([[1e16, 1e16 + 2, 0.0]] * 2, [0, 1])
+    assert found.log_loss_before == pytest.approx(1 + math.log1p(math.exp(-2)), rel=1e-12)
+
+
 def changes(was: np.ndarray, now: np.ndarray, threshold: float) -> int:
     return int((was != (now >= threshold)).sum())
 
@@ -150,6 +168,12 @@ def test_in_a_wide_gap_the_threshold_goes_no_further_than_need_be(after: list[fl
 
 def test_a_threshold_comes_down_no_further_than_need_be() -> None:
     assert 0.2 < closest_threshold(0.5, [0.9, 0.3], [0.4, 0.0]) <= 0.4
+
+
+def test_a_threshold_that_a_row_reaches_by_its_new_probability_moves_above_it() -> None:
+    """At a threshold of just its probability a row is flagged; this one passed before."""
+    before, after = np.array([0.4, 0.9]), np.array([0.5, 0.9])
+    assert 0.5 < closest_threshold(0.5, before, after) <= 0.9
 
 
 def test_a_monotone_map_changes_no_decision() -> None:

@@ -332,3 +332,17 @@ def test_text_for_a_missing_label_is_not_taken_for_the_negative_class(text):
     ):
         resolve_categories({"hate": {"yes": 2, text: 3}}, where="data", positive="yes")
     assert resolve_categories({"hate": {"yes": 2, "no": 3}}, where="data", positive="yes")[0].classes == ("no", "yes")
+
+
+def test_a_positive_value_is_looked_for_in_all_columns_together():
+    pair = {"true": 3, "false": 1}
+    for held in ("nope", "false", "0"):
+        with pytest.raises(DataError, match=f"'{held}'"):
+            resolve_categories({"a": pair, "b": {"1": 2, "0": 2}}, where="data", positive=held)
+    for held in ("TRUE", "1"):
+        rules = resolve_categories({"a": pair, "b": {"1": 2, "0": 2}}, where="data", positive=held)
+        assert [rule.positives for rule in rules] == [{"true"}, {"1"}]
+    # What a column without a value would hold is not known.
+    assert resolve_categories({"a": pair, "b": {}}, where="data", positive="yes")[0].positives == {"true"}
+    with pytest.raises(DataError, match=r"column 'b' has no value 'y' \(--positive\); it holds 'no'"):
+        resolve_categories({"a": pair, "b": {"no": 4, "yes": 1}}, where="data", positive="y")

@@ -25,6 +25,7 @@ from headeval.files.head_folder import (
 )
 from headeval.files.head_names import category_of
 from headeval.files.heads import read_head, write_head
+from headeval.files.locations import parse_uri
 from headeval.head import LinearHead
 
 not_as_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -174,6 +175,12 @@ def test_an_input_is_never_replaced(which: str, tmp_path: Path) -> None:
     write_heads(folder, {"a": head()}, force=False)
     with pytest.raises(OutputError, match="is one of the inputs"):
         check_heads_output(folder, ["a"], force=True, inputs=[folder if which == "folder" else folder / "a.json"])
+
+
+def test_an_input_in_a_store_is_no_file_of_the_folder(tmp_path: Path) -> None:
+    """It is not looked for on the disk, whatever its name."""
+    write_heads(tmp_path / "heads", {"a": head()}, force=False)
+    check_heads_output(tmp_path / "heads", ["a"], force=True, inputs=[parse_uri("s3://bucket/heads/a.json")])
 
 
 def test_a_file_is_no_folder_and_a_missing_parent_is_named(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from headeval.files.labels import resolve_labels
 from headeval.files.row_faults import Place, RowFaults
 from headeval.files.tables import open_tables
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+SAMPLE = Path(__file__).resolve().parents[2] / "sample_data"
 NAUGHTY = Path(__file__).resolve().parents[1] / "data" / "hostile" / "naughty_strings.json"
 
 
@@ -351,23 +351,22 @@ def test_naughty_strings_are_labels(tmp_path):
             assert "\x1b" not in str(caught.value)
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="the real data are not beside the checkout")
 def test_real_files_follow_the_rules():
-    tweets = open_tables([str(SHARED / "tweets_train.parquet")])
+    tweets = open_tables([str(SAMPLE / "tweets_train.parquet")])
     with pytest.raises(DataError, match=r"3 different values.*'hate'"):
         read_examples(tweets, positive="hate")
-    hatecheck = open_tables([str(SHARED / "hatecheck_slices.parquet")])
+    hatecheck = open_tables([str(SAMPLE / "hatecheck_slices.parquet")])
     with pytest.raises(DataError, match="--positive"):
         read_examples(hatecheck)
     examples = read_examples(hatecheck, positive="hateful", embedding="embedding", by=["target"])
-    table = pq.read_table(SHARED / "hatecheck_slices.parquet")
+    table = pq.read_table(SAMPLE / "hatecheck_slices.parquet")
     assert examples.labels.tolist() == [int(text == "hateful") for text in table["label"].to_pylist()]
     assert examples.embeddings.tolist() == table["embedding"].to_pylist()
     assert examples.slices["target"].tolist() == [text or "(null)" for text in table["target"].to_pylist()]
-    moderation = open_tables([str(SHARED / "moderation_train.parquet")])
+    moderation = open_tables([str(SAMPLE / "moderation_train.parquet")])
     with pytest.raises(DataError, match="--drop-unlabelled"):
         read_examples(moderation, label="hate")
-    column = pq.read_table(SHARED / "moderation_train.parquet")["hate"].to_pylist()
+    column = pq.read_table(SAMPLE / "moderation_train.parquet")["hate"].to_pylist()
     examples = read_examples(moderation, label="hate", drop_unlabelled=True, embedding="embedding")
     assert examples.labels.tolist() == [int(value) for value in column if value is not None]
     assert examples.unlabelled == column.count(None)

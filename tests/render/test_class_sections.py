@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from documents import ROOT
-from headeval.evaluation import evaluate
+from headeval.evaluation import METRICS, evaluate
 from headeval.multiclass import CLASS_METRICS, CLASS_RATES, ClassEvaluation, evaluate_classes
 from headeval.printable import printable
 from headeval.render.class_document import class_document
@@ -93,6 +93,12 @@ def test_every_measure_of_all_classes_stands_in_its_row(sure: bool) -> None:
         (row,) = (row for row in rows if row[0] == info.title)
         assert row[1] == metric_value(metric)
         assert len(row) == (4 if sure else 3)
+
+
+def test_no_measure_of_all_classes_has_the_title_of_one_of_the_flagged_class() -> None:
+    assert not {info.title for info in CLASS_METRICS.values()} & {info.title for info in METRICS.values()}
+    (notes,) = (part.footnotes for part in class_sections(THREE) if part.title == "All 3 classes")
+    assert "top-1 accuracy: of 3 classes; accuracy under Decisions: of c or not, at the threshold" in notes
 
 
 def test_chance_stands_beside_the_error_it_explains() -> None:

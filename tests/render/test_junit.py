@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from headeval.core.thresholds import DecisionChanges
 from headeval.evaluation import Evaluation, evaluate
 from headeval.head_history import RowsSeen
 from headeval.metric import Metric
+from headeval.multiclass import CLASS_METRICS, CLASS_RATES, evaluate_classes
 from headeval.render.junit import junit_xml
 from headeval.report import Report, Slice
 from headeval.requirement_parsing import parse_requirement
@@ -105,6 +107,32 @@ def test_numbers_are_properties_in_full_precision_under_the_names_of_requirement
 )
 def test_rows_that_made_the_head_are_told(seen: RowsSeen | None, told: str) -> None:
     assert properties(parsed(junit_xml(report(seen=seen))))["in_sample"] == told
+
+
+def test_of_several_classes_all_and_each_are_properties_under_the_names_of_requirements() -> None:
+    """Counted by hand: of seven rows five are taken for what they are; b is taken for a once and for itself once."""
+    probs = np.eye(3)[[0, 0, 1, 1, 2, 0, 0]] * 0.7 + 0.1
+    names = ("a", "b", "c\x1b")
+    classes = evaluate_classes(probs, [0, 0, 1, 2, 2, 1, 0], kind="prob", classes=names, n_resamples=0)
+    wanted = [parse_requirement(text, of_parts=True) for text in ("b:recall>=0.4", "top1_accuracy>=0.8", "recall>=0.1")]
+    decisions = tuple(decide(one, EVALUATION, None, classes) for one in wanted)
+    suite = parsed(junit_xml(Report({}, "held-out", EVALUATION, decisions=decisions, classes=classes)))
+    check_shape(suite)
+    told = properties(suite)
+    assert told["all_classes"] == "a, b, c\\x1b (flagged)"
+    assert (told["top1_accuracy"], told["b:recall"], told["b:precision"]) == (repr(5 / 7), "0.5", "0.5")
+    assert (told["b:recall.interval"], told["c\\x1b:recall"]) == ("Clopper-Pearson", "0.5")
+    missing = {*CLASS_METRICS, *(f"{one}:{metric}" for one in ("a", "b", "c\\x1b") for metric in CLASS_RATES)}
+    assert missing <= told.keys()
+    assert told["recall"] == repr(1 / 3)
+    of_class, of_all, plain = (case[0].text or "" for case in suite.iter("testcase"))
+    assert of_class.splitlines()[1].startswith("b:recall: of the rows of b, those whose likeliest class it is; ")
+    assert "without a prefix" not in of_all + plain
+
+
+def test_where_there_are_two_classes_no_property_is_of_all() -> None:
+    told = properties(parsed(junit_xml(report("auc>=0.85"))))
+    assert not [name for name in told if ":" in name or name in CLASS_METRICS or name == "all_classes"]
 
 
 def test_a_comparison_adds_its_differences() -> None:

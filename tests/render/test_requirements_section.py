@@ -1,21 +1,25 @@
 """Requirements at a terminal: asked, measured and decided are told apart, and a verdict is a word."""
 
+import dataclasses
 import io
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
 from headeval.comparison import compare
 from headeval.evaluation import Evaluation, evaluate
+from headeval.multiclass import evaluate_classes
 from headeval.printable import printable
 from headeval.render.requirements import MOST_NAMED, requirements_section, verdict_line
 from headeval.render.sections import Section
 from headeval.render.terminal import render_report
 from headeval.report import Report, Slice
 from headeval.requirement_parsing import parse_requirement
+from headeval.requirement_scope import of_classifier
 from headeval.requirements import Verdict, decide, decide_each
 from headeval.scored_rows import ScoredRows
 
@@ -209,3 +213,58 @@ def test_eighty_columns_hold_every_number_of_the_longest_requirements() -> None:
 def test_one_sentence_tells_the_outcome(verdicts: str, text: str) -> None:
     by_letter = {"m": Verdict.MET, "n": Verdict.NOT_MET, "u": Verdict.UNDECIDED}
     assert verdict_line([by_letter[letter] for letter in verdicts]) == text
+
+
+CLASSES = evaluate_classes(
+    np.eye(3)[[0, 0, 1, 2, 1, 0]] * 0.7 + 0.1,
+    [0, 0, 1, 2, 2, 1],
+    kind="prob",
+    classes=("safe", "rude", "hate"),
+    n_resamples=0,
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "plain"),
+    [
+        ("hate:recall.lower", "of the rows of hate, those whose likeliest class it is", "flagged at the threshold"),
+        ("rude:recall", "of the rows of rude, those whose likeliest class it is", "of hate, flagged at the threshold"),
+        ("hate:precision", "of the rows for which hate is likeliest, those of it", "flagged at the threshold"),
+        ("hate:f1", "harmonic mean of precision and recall of hate as the likeliest class", "flagged at the threshold"),
+        (
+            "hate:ece",
+            "mean gap between P(hate) and its share, in the bins of the class-wise ECE",
+            "of hate, as --ece-c",
+        ),
+        ("hate:auc", "hate against the rest", "the same number"),
+        ("rude:auc", "rude against the rest", "hate"),
+        (
+            "*:precision",
+            "of the rows for which the class is likeliest, those of it",
+            "of hate, flagged at the threshold",
+        ),
+    ],
+)
+def test_of_one_class_of_several_a_name_means_something_else_and_that_is_said(
+    asked: str, told: str, plain: str
+) -> None:
+    """hate:recall is of the likeliest class, recall of the threshold: the two numbers differ."""
+    texts = (f"{asked}>=0.1", "recall>=0.1", "macro_f1>=0.1")
+    wanted = of_classifier([parse_requirement(text, of_parts=True) for text in texts], [], CLASSES.classes)
+    decisions = tuple(decide(one, WHOLE, None, CLASSES) for one in wanted)
+    judged = Report({}, "held-out", WHOLE, decisions=decisions, classes=CLASSES)
+    found = requirements_section(judged, judged.classes)
+    assert found is not None
+    (note,) = (note for note in found.footnotes if "without a prefix" in note)
+    of, _, metric = asked.partition(".")[0].partition(":")
+    names = ", ".join(f"{name}:{metric}" for name in (CLASSES.classes if of == "*" else [of]))
+    assert note.startswith(f"{names}: {told}; without a prefix: {plain}")
+    assert note in " ".join(shown(judged).split())
+
+
+def test_where_there_are_two_classes_nothing_is_said_of_a_prefix() -> None:
+    """In a folder of heads hate:recall is at the threshold, as recall is of one head."""
+    wanted = [parse_requirement("hate:recall>=0.1", of_parts=True)]
+    decisions = tuple(decide(dataclasses.replace(one, of=""), WHOLE) for one in wanted)
+    of_category = tuple(dataclasses.replace(one, requirement=wanted[0]) for one in decisions)
+    assert section(Report({}, "held-out", WHOLE, decisions=of_category)).footnotes == ()

@@ -285,7 +285,7 @@ def test_provenance_is_shown_in_order_and_readably(evaluation: Evaluation) -> No
     text = shown(render_report(Report(provenance, "held-out", evaluation)))
     lines = [line.split(maxsplit=1) for line in text.splitlines()[1:4]]
     assert [line[0] for line in lines] == ["b", "a", "list"]
-    for value in ("0.30000000000000004", "none", "x, y", "k=yes"):
+    for value in ("0.30000000000000004", "none", "x, y", "k: yes"):
         assert value in text
 
 

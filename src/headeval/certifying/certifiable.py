@@ -118,12 +118,13 @@ def _certifiable(text: str) -> Requirement:
     return requirement
 
 
-def refuse_categories(requirements: Sequence[Requirement], what: str) -> None:
-    """Refuse requirements of a category where there are no categories.
+def refuse_categories(requirements: Sequence[Requirement], why: str, *, or_else: str = "") -> None:
+    """Refuse requirements of a category or a class where nothing may stand before the metric.
 
     Parameters
     ----------
-    what : is asked instead, in words, such as "--plan".
+    why : nothing may, in words.
+    or_else : what else may be wanted, in words.
 
     Raises
     ------
@@ -132,10 +133,7 @@ def refuse_categories(requirements: Sequence[Requirement], what: str) -> None:
     for requirement in requirements:
         if requirement.of:
             plain = dataclasses.replace(requirement, of="")
-            raise UsageError(
-                f"--require {quoted(requirement)}: {what} knows no categories: write {quoted(plain)} "
-                "(several take a folder of heads, --head FOLDER)"
-            )
+            raise UsageError(f"--require {quoted(requirement)}: {why}: write {quoted(plain)}{or_else}")
 
 
 def _uncertifiable(name: str, rest: str) -> str:

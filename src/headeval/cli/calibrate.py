@@ -30,7 +30,7 @@ def calibrate(
     embedding: options.Embedding = "embedding",
     embedding_model: options.EmbeddingModel = None,
     drop_unlabelled: options.DropUnlabelled = False,
-    min_positives: options.MinPositives = 10,
+    min_positives: options.MinPositives = options.MIN_POSITIVES,
     allow_missing: options.AllowMissing = False,
     output: options.CalibratedOutput = None,
     force: options.Force = False,
@@ -41,8 +41,8 @@ def calibrate(
 
     Needs one of --head, --logit and --prob, unless DATA was written by `headeval score`. Given a head, writes a head
     with the scaling folded in; given a folder of heads, one a category, a folder of such; given a column of scores,
-    writes DATA with calibrated columns. The threshold moves along, so that the decisions stay. The numbers shown are
-    in-sample for the scaling: judge it on other rows with `headeval report`.
+    writes DATA with calibrated columns (of several categories one after the other). The threshold moves along, so that
+    the decisions stay. The numbers shown are in-sample for the scaling: judge it on other rows with `headeval report`.
     """
     from headeval.files.tables import open_tables
 
@@ -64,6 +64,7 @@ def calibrate(
 
     if head is None and logit is None and prob is None:
         _refuse_categories(tables)
+    _refuse_several_labels(tables, label, {"--logit": logit, "--prob": prob})
     source = choose_source(
         tables,
         head=head,
@@ -72,6 +73,7 @@ def calibrate(
         classes=options.class_names(classes, positive),
         positive=positive,
     )
+    options.refuse_for_one("a folder of heads, --head FOLDER", min_positives=min_positives, allow_missing=allow_missing)
     _check_method(source, method)
     target = _target(output, head, tables, force=force)
     _calibrate_one(tables, source, columns, method, data, target, force=force, quiet=quiet)
@@ -128,6 +130,24 @@ def _refuse_categories(tables: "Tables") -> None:
             f"the files hold the scores of several categories: calibrate their heads (--head FOLDER), or one with "
             f"--logit {quoted(first.logit)} --label {quoted(first.category)}"
         )
+
+
+def _refuse_several_labels(tables: "Tables", label: str, scores: dict[str, str | None]) -> None:
+    """Refuse several label columns, which are categories and not the classes of one."""
+    from headeval.cli.class_columns import names_several
+    from headeval.files.label_columns import label_columns
+
+    if not names_several(tables, label):
+        return
+    columns = label_columns(tables, label)
+    example = f"--label {quoted(columns[0])}"
+    for option, spec in scores.items():
+        own = () if spec is None else label_columns(tables, spec, option=option)
+        example += f" {option} {quoted(own[0])}" if len(own) == len(columns) else ""
+    raise UsageError(
+        f"--label {quoted(label)} names {len(columns)} columns, which are categories: calibrate one after the other "
+        f"({example}), or a folder of their heads (--head FOLDER)"
+    )
 
 
 def _check_method(source: "Source", method: str) -> None:

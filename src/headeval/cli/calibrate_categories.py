@@ -47,6 +47,7 @@ class _Scaled:
     """A category with its scaling, and the head that has it folded in."""
 
     rows: CategorySubject
+    subject: Subject
     scaling: Scaling
     head: LinearHead
 
@@ -70,9 +71,7 @@ def calibrate_categories(
     logits = _logits_again(tables, sources, columns, scaled, quiet=wanted.quiet)
     heads, found = {}, []
     for part, after in zip(scaled, logits, strict=True):
-        subject = part.rows.subject
-        if subject is None:
-            continue
+        subject = part.subject
         calibrated = calibrated_head(subject, part.scaling, part.head, after)
         summary = _without_unknown(calibration_summary(subject, calibrated, data, str(target)), subject)
         heads[part.rows.name] = head_to_write(subject, calibrated, summary)
@@ -101,7 +100,7 @@ def _scaled(rows: tuple[CategorySubject, ...], wanted: CategoryOptions) -> tuple
         if not why and subject is not None and subject.source.head is not None:
             try:
                 scaling = fit_scaling(subject, wanted.method)
-                found.append(_Scaled(part, scaling, folded(subject.source.head, scaling)))
+                found.append(_Scaled(part, subject, scaling, folded(subject.source.head, scaling)))
             except FitError as error:
                 why = str(error.__cause__ or error)
         if why:
@@ -119,8 +118,8 @@ def _logits_again(
     again = read_category_subjects(tables, renewed, columns, quiet=quiet)
     logits = []
     for part, other in zip(scaled, again, strict=True):
-        before, after = part.rows.subject, other.subject
-        if before is None or after is None or not _same_rows(before, after):
+        after = other.subject
+        if after is None or not _same_rows(part.subject, after):
             raise DataError(f"{file_names(tables)}: the rows have changed while they were read; run it again")
         logits.append(after.scores)
     return logits

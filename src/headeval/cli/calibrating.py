@@ -13,6 +13,7 @@ from headeval.cli.rows import data_provenance, reading, rows_used
 from headeval.cli.subject import Subject
 from headeval.core.checks import FloatArray
 from headeval.core.class_scaling import closest_threshold, fit_class_temperature
+from headeval.core.class_scores import log_odds
 from headeval.core.scaling import Scaling, ScalingError, fit_platt_scaling, fit_temperature_scaling
 from headeval.core.stable import logit, sigmoid
 from headeval.core.thresholds import DecisionChanges, decision_changes
@@ -20,7 +21,7 @@ from headeval.errors import DataError, FitError
 from headeval.evaluation import evaluate
 from headeval.files.examples import file_names, require_both_classes
 from headeval.files.vector_blocks import embedding_matrices
-from headeval.head import LinearHead, log_odds
+from headeval.head import LinearHead
 from headeval.head_history import calibration_history
 from headeval.printable import listed, quoted
 from headeval.report import CalibrationSummary

@@ -2,15 +2,16 @@
 
 import dataclasses
 import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from headeval.cli.class_columns import names_several
 from headeval.cli.sources import Source, column_source, head_source
-from headeval.errors import UsageError
-from headeval.files.head_folder import head_file_name, is_head_folder, read_heads
-from headeval.files.label_columns import label_columns, label_names
+from headeval.errors import DataError, UsageError
+from headeval.files.head_folder import head_path, is_head_folder, read_heads
+from headeval.files.label_columns import is_pattern, label_columns, label_names, listed_names
 from headeval.files.scores import DeclaredScores, declared_scores, declared_seen
 from headeval.files.tables import Tables
 from headeval.printable import listed, quoted
@@ -63,7 +64,7 @@ def folder_sources(folder: Path, label: str) -> dict[str, Source]:
     """
     heads = read_heads(folder)
     chosen = chosen_categories(tuple(heads), label, folder)
-    return {name: head_source(heads[name], str(folder / head_file_name(name))) for name in chosen}
+    return {name: head_source(heads[name], str(head_path(folder, name))) for name in chosen}
 
 
 def chosen_categories(known: Sequence[str], label: str, where: object) -> tuple[str, ...]:
@@ -82,12 +83,10 @@ def chosen_categories(known: Sequence[str], label: str, where: object) -> tuple[
     >>> chosen_categories(("hate", "harm", "spam"), "ha*", "heads"), chosen_categories(("a", "b"), "label", "heads")
     (('hate', 'harm'), ('a', 'b'))
     """
-    if label in known:
-        return (label,)
-    if label == ALL:
+    if label == ALL:  # a category of that name does not hide the others
         return tuple(known)
     chosen: list[str] = []
-    for part in label.split(","):
+    for part in (label,) if label in known else _listed(label, known):
         found = [name for name in known if name == part] or [name for name in known if _matches(name, part)]
         if not found:
             close = difflib.get_close_matches(part, known, n=1)
@@ -104,6 +103,13 @@ def chosen_categories(known: Sequence[str], label: str, where: object) -> tuple[
     return tuple(chosen)
 
 
+def _listed(label: str, known: Sequence[str]) -> tuple[str, ...]:
+    try:
+        return tuple(listed_names(label, known))
+    except DataError as error:  # here they are names of categories, and no columns
+        raise UsageError(str(error)) from error
+
+
 def _matches(name: str, part: str) -> bool:
     return any(char in part for char in _PATTERN) and fnmatchcase(name, part)
 
@@ -114,7 +120,7 @@ def _paired(tables: Tables, spec: str, kind: ScoreKind, label: str) -> dict[str,
     labels, columns = label_columns(tables, label), label_columns(tables, spec, option=option)
     if len(labels) == 1 < len(columns):
         return None
-    if any(char in f"{label}{spec}" for char in _PATTERN):
+    if _has_pattern(label, tables) or _has_pattern(spec, tables):
         pairs = _by_name(dict(_named(labels, label)), dict(_named(columns, spec)), option)
     elif len(labels) != len(columns):
         raise UsageError(
@@ -125,7 +131,40 @@ def _paired(tables: Tables, spec: str, kind: ScoreKind, label: str) -> dict[str,
     declared = declared_scores(tables)
     for name, column in pairs.items():
         _refuse_of_another(declared, name, column)
+    _refuse_swapped(pairs)
     return {name: column_source(tables, column, kind, declared) for name, column in pairs.items()}
+
+
+def _has_pattern(spec: str, tables: Tables) -> bool:
+    names = tables.column_names
+    return spec not in names and any(is_pattern(item, names) for item in listed_names(spec, names))
+
+
+def _refuse_swapped(pairs: Mapping[str, str]) -> None:
+    """Refuse lists in different orders, where the columns of scores have the names of each other's labels."""
+    named = {label: _names_in(column, tuple(pairs)) for label, column in pairs.items()}
+    for label, found in named.items():
+        other = found[0] if len(found) == 1 else label
+        if other != label and len(named[other]) == 1 and named[other] != [other]:
+            raise UsageError(
+                f"the columns of scores are listed in another order than --label, so that {quoted(label)} would be "
+                f"judged on column {quoted(pairs[label])}: list both in the same order"
+            )
+
+
+def _names_in(column: str, labels: Sequence[str]) -> list[str]:
+    """Return the labels whose names are in that of a column as whole words; not hate, where it is hate_threatening."""
+    words = {label: _words(label) for label in labels}
+    everywhere = set.intersection(*map(set, words.values()))  # such as the first word of cat_hate and cat_spam
+    told = {label: [word for word in found if word not in everywhere] for label, found in words.items()}
+    text = f" {' '.join(_words(column))} "
+    own = {label: f" {' '.join(found)} " for label, found in (told if all(told.values()) else words).items()}
+    found = [label for label in labels if own[label].strip() and own[label] in text]
+    return [label for label in found if not any(own[label] in own[other] != own[label] for other in found)]
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"[^\W_]+", name.casefold())
 
 
 def _refuse_of_another(declared: Sequence[DeclaredScores], label: str, column: str) -> None:

@@ -10,14 +10,13 @@ from headeval.cli.subject import Subject, subject_of
 from headeval.errors import DataError
 from headeval.files.arrow_errors import shown
 from headeval.files.category_rows import CategoryExamples, read_category_examples
-from headeval.files.embedded_rows import OnBlock
 from headeval.files.gathered_rows import Collect
 from headeval.files.tables import Tables
 from headeval.head import LinearHead
 from headeval.joint_heads import JointHeads
 from headeval.printable import listed, quoted
 
-_LONGEST_LABEL = 300
+LONGEST_LABEL = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +45,7 @@ def read_category_subjects(
     *,
     by: Sequence[str] = (),
     threshold: float | None = None,
-    hold: bool = False,
     also: Mapping[str, LinearHead] | None = None,
-    on_block: OnBlock | None = None,
     collect: Collect | None = None,
     quiet: bool,
 ) -> tuple[CategorySubject, ...]:
@@ -60,9 +57,7 @@ def read_category_subjects(
         `read_heads` returns them, or columns of one kind. `columns.label` and `columns.drop_unlabelled` play no part.
     by : columns whose values are kept as text.
     threshold : at which every category is judged, instead of the one of its source.
-    hold : whether the embeddings stay in memory.
     also : of each category another head that scores the same rows, if it takes embeddings of the same width.
-    on_block : is called with the embeddings of each block, see `read_category_examples`.
     collect : reads the rows elsewhere.
 
     Raises
@@ -84,8 +79,7 @@ def read_category_subjects(
         weight=columns.weight,
         group=columns.group,
         by=by,
-        hold=hold,
-        on_block=on_block,
+        hold=False,
         track=reading(quiet),
         collect=collect,
     )
@@ -107,12 +101,13 @@ def check_label_columns(tables: Tables, categories: Sequence[str]) -> None:
         missing = [name for name in categories if name not in file.schema.names]
         if missing:
             there = [name for name in categories if name in file.schema.names]
-            which = "that category" if len(missing) == 1 else "these categories"
-            some = quoted(",".join(there), longest=_LONGEST_LABEL)
+            one = len(missing) == 1
+            columns, which = ("column", "that category") if one else ("columns", "these categories")
+            some = quoted(",".join(there), longest=LONGEST_LABEL)
             fewer = f"; judge fewer with --label {some}, or" if there else ": name other files, or"
             raise DataError(
-                f"{shown(file.path)} has no column {listed(missing)} with the labels of {which}{fewer} judge one head "
-                "on another column: --head FOLDER/NAME.json --label COL"
+                f"{shown(file.path)} has no {columns} {listed(missing)} with the labels of {which}{fewer} judge one "
+                "head on another column: --head FOLDER/NAME.json --label COL"
             )
 
 

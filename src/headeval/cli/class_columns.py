@@ -42,6 +42,8 @@ def class_columns(
         at = names.index(positive)
         order = [*(index for index in range(len(names)) if index != at), at]
         return tuple(columns[index] for index in order), tuple(names[index] for index in order)
+    if positive is not None and not pattern:
+        _refuse_part_of_a_name(columns, positive, option)
     if pattern:
         said = "which one is flagged" if positive is None else f"{quoted(positive)}, which is to be flagged"
         raise UsageError(
@@ -75,6 +77,21 @@ def _in_order(
                 f"get the scores of column {quoted(column)}: list both in the same order"
             )
     return columns
+
+
+def _refuse_part_of_a_name(columns: tuple[str, ...], positive: str, option: str) -> None:
+    """Listed columns are named by --classes; a --positive that is none of them would be taken for a value of labels."""
+    parts = _distinct_parts(columns)
+    if positive not in parts:
+        return
+    order = sorted(range(len(columns)), key=lambda index: parts[index] == positive)
+    wanted, classes = ([names[index] for index in order] for names in (columns, parts))
+    given = option.partition(" ")[0]
+    raise UsageError(
+        f"{option} lists columns, and {quoted(positive)} is the name of none: name the classes in the order of the "
+        f"columns, the flagged one last: {given} {quoted(','.join(wanted))} --classes {quoted(','.join(classes))}\n"
+        f"where labels tell {quoted(positive)} from the rest only, judge its own column: {given} {quoted(wanted[-1])}"
+    )
 
 
 def _distinct_parts(columns: tuple[str, ...]) -> tuple[str, ...]:

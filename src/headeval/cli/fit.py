@@ -9,7 +9,7 @@ from headeval.cli import options
 from headeval.cli.console import show
 from headeval.cli.engine import check_engine, connected
 from headeval.errors import DataError, FitError, UsageError
-from headeval.printable import quoted
+from headeval.printable import listed
 
 if TYPE_CHECKING:
     from headeval.cli.rows import Columns
@@ -63,7 +63,7 @@ def fit(
     names = options.class_names(classes, positive)
     penalties, n_folds = asked.penalties(l2), _number_of_folds(folds, eval_data, l2, l2_rule)
     tables, eval_tables = open_tables(data), open_tables(eval_data) if eval_data else None
-    labels = asked.several_labels(tables, label, (weight, group), classes=names, min_positives=min_positives)
+    labels = asked.several_labels(tables, label, (weight, group), classes=names)
     if labels is not None:
         from headeval.cli.fit_categories import CategoryOptions, fit_categories
         from headeval.cli.rows import Columns
@@ -74,13 +74,15 @@ def fit(
         with connected(engine, scheduler) as cluster:
             fit_categories(tables, eval_tables, columns, wanted, cluster)
         return
+    several = "several labels, --label a,b,c or a pattern, --label 'cat_*'"
+    options.refuse_for_one(several, min_positives=min_positives, allow_missing=allow_missing)
     output = output or Path("linear-head.json")
     check_output(output, force=force, inputs=(*tables.paths, *(eval_tables.paths if eval_tables else ())))
     # Only now what is made of numpy and pyarrow: so far, whatever is wrong is told at once.
     from headeval.cli.fitted_head import fitted_head
     from headeval.cli.held_out import judged_on_other_rows, judged_out_of_fold
-    from headeval.cli.row_notes import unlabelled_note
-    from headeval.cli.rows import Columns, data_provenance, embedding_provenance
+    from headeval.cli.row_notes import classes_note, unlabelled_note
+    from headeval.cli.rows import Columns, class_counts, data_provenance, embedding_provenance
     from headeval.cli.training_rows import read_training
     from headeval.files.heads import write_head
     from headeval.render.document import with_evaluation
@@ -108,7 +110,12 @@ def fit(
     write_head(dataclasses.replace(head, metrics=with_evaluation(head.metrics, held_out)), output, force=force)
     provenance = data_provenance(data, examples) | embedding_provenance(examples, columns)
     provenance |= _head_provenance(head, rows, training, columns, output)
-    notes = (*_notes(head, tables.embedding_model, training, weight), *unlabelled_note(examples), *more_notes)
+    notes = (
+        *_notes(head, tables.embedding_model, training, weight),
+        *classes_note(class_counts(examples), named=names is not None),
+        *unlabelled_note(examples),
+        *more_notes,
+    )
     show(render_fit(FitSummary(provenance, training.fit, held_out, notes, training.path)))
 
 
@@ -152,21 +159,21 @@ def _train(
         return train_classes(rows.source, n_classes=len(examples.class_names), **asked_for)
     except FoldError as error:
         joined = " (repeated embeddings join the groups they stand in)" if examples.groups is not None else ""
-        raise DataError(
-            f"{error}{_rarest(examples)}{joined}; choose fewer --folds, --eval FILE, or --folds 0 for no metrics"
-        ) from error
+        told = error.told(examples.class_names) + _spelled_alike(examples, error.label)
+        raise DataError(f"{told}{joined}; choose fewer --folds, --eval FILE, or --folds 0 for no metrics") from error
     except NotConvergedError as error:
         raise FitError(f"no head was written: {error}") from error
 
 
-def _rarest(examples: "Examples") -> str:
-    """Name the class with the fewest rows where there are more than two, which only have numbers in the solver."""
-    from headeval.cli.rows import class_counts
+def _spelled_alike(examples: "Examples", label: int | None) -> str:
+    """Say which other class one of few rows may be a misspelling of."""
+    from headeval.cli.row_notes import spelled_alike
 
-    if examples.class_codes is None:
+    if label is None:
         return ""
-    name, rows = min(class_counts(examples).items(), key=lambda item: item[1])
-    return f"; the rarest class is {quoted(name)} with {rows:,} row{'' if rows == 1 else 's'}"
+    name = examples.class_names[label]
+    others = next((names for names in spelled_alike(examples.class_names) if name in names), [])
+    return f" ({listed(others)} differ in case or spaces only)" if others else ""
 
 
 def _head_provenance(

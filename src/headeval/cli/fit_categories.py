@@ -199,7 +199,8 @@ def _summary(
             notes = () if path is None else tuple(path_notes(path, judged=is_judged))
             story, held_out = training.fit, judged.held_out[part.name]
             counts = (part.known, part.positives, part.unknown)
-            fits.append(CategoryFit(part.name, *counts, training.l2, story, held_out, notes))
+            other = judged.rows.get(part.name)
+            fits.append(CategoryFit(part.name, *counts, training.l2, story, held_out, notes, other))
     model = columns.embedding_model or tables.embedding_model or UNSPECIFIED
     notes = model_and_weight_notes(model, tables.embedding_model, columns.weight) if heads else ()
     return CategoryFits(
@@ -208,7 +209,7 @@ def _summary(
         threshold=wanted.threshold,
         fits=tuple(fits),
         left_out=_left_out(rows.examples.categories, without),
-        notes=(*notes, *_unknown_note(fits, _read(rows.examples)), *judged.notes),
+        notes=(*notes, *_unknown_note(fits), *judged.notes),
         leakage=judged.leakage,
     )
 
@@ -217,11 +218,13 @@ def _read(examples: CategoryExamples) -> int:
     return len(examples.kept)
 
 
-def _unknown_note(fits: Sequence[CategoryFit], total: int) -> tuple[str, ...]:
-    much = [fit.name for fit in fits if much_left_out(fit.unknown, total)]
+def _unknown_note(fits: Sequence[CategoryFit]) -> tuple[str, ...]:
+    """Say of which categories many of the rows judged are unknown."""
+    much = [fit.name for fit in fits if much_left_out(fit.judged.unknown, fit.judged.known + fit.judged.unknown)]
     if not much:
         return ()
-    return (f"more than a tenth of the rows have no known label of {listed(much, longest=_LISTED)}: {LIKE_THEM}",)
+    rows = "rows" if fits[0].other is None else "rows of --eval"
+    return (f"more than a tenth of the {rows} have no known label of {listed(much, longest=_LISTED)}: {LIKE_THEM}",)
 
 
 def _provenance(
@@ -246,8 +249,10 @@ def _provenance(
     if columns.weight:
         provenance["weights"] = columns.weight
     if rows.how:
-        most = max((training.passes for training in trained.values()), default=0)
-        provenance["read"] = f"{rows.how}; {most + rows.read_before} passes over them"
+        made = [training.passes for training in trained.values()]
+        shared = wanted.penalties is not None and len(wanted.penalties) == 1  # with several each has its own
+        passes = max(made, default=0) if shared else sum(made)
+        provenance["read"] = f"{rows.how}; {passes + rows.read_before} passes over them"
     if trained:
         provenance["written_to"] = f"{wanted.output}: {len(trained)} of {len(examples.names)} heads"
     return provenance

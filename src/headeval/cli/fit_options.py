@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from headeval.cli.options import MIN_POSITIVES
 from headeval.errors import UsageError
 from headeval.printable import quoted
 
@@ -76,23 +75,21 @@ def _fold_count(value: int | None) -> int | None:
 
 
 def several_labels(
-    tables: "Tables", label: str, taken: tuple[str | None, ...], *, classes: tuple[str, ...] | None, min_positives: int
+    tables: "Tables", label: str, taken: tuple[str | None, ...], *, classes: tuple[str, ...] | None
 ) -> tuple[str, ...] | None:
     """Return the label columns of --label, each of a category; None where it is the name of one column.
 
     Parameters
     ----------
     taken : columns with another meaning, which no pattern matches.
-    classes, min_positives : of options that are for one column, or for several.
+    classes : of --classes, which is for one column.
 
     Raises
     ------
-    UsageError : for an option that does not fit.
+    UsageError : where `classes` were given beside several columns.
     DataError : for columns that are missing.
     """
     if label in tables.column_names or not any(mark in label for mark in ",*?["):
-        if min_positives != MIN_POSITIVES:
-            raise UsageError("--min-positives is for several labels: --label a,b,c or a pattern, --label 'cat_*'")
         return None
     if classes is not None:
         raise UsageError(

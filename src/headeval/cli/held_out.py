@@ -9,12 +9,13 @@ from headeval.cli.rows import Columns, read_subject
 from headeval.cli.sources import head_source
 from headeval.cli.training_rows import TrainingRows
 from headeval.core.checks import FloatArray
+from headeval.core.class_scores import log_odds
 from headeval.drift import leakage
 from headeval.evaluation import evaluate
 from headeval.files.examples import Examples
 from headeval.files.row_sample import RowSample
 from headeval.files.tables import Tables
-from headeval.head import LinearHead, log_odds
+from headeval.head import LinearHead
 from headeval.printable import printable
 from headeval.report import HeldOut
 from headeval.solver.training import FOLD_SEED, Training

@@ -1,12 +1,13 @@
 """The heads of several categories, judged on rows that the fit has not seen: out of fold, or those of --eval."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headeval.category_fit import RowsJudged
 from headeval.cli import held_out
 from headeval.cli.reference_rows import row_stream
 from headeval.cli.rows import Columns, reading
@@ -38,12 +39,14 @@ class Judged:
     held_out : by category.
     notes : what must be said of the rows.
     leakage : which rows of --eval are, or nearly are, rows of the fit.
+    rows : of --eval, by category; none where the rows of the fit are judged.
     """
 
     how: str
     held_out: Mapping[str, HeldOut]
     notes: tuple[str, ...] = ()
     leakage: Leakage | None = None
+    rows: Mapping[str, RowsJudged] = field(default_factory=dict)
 
 
 def judged_out_of_fold(
@@ -107,7 +110,8 @@ def judged_on_other_rows(
     notes = (f"no row of --eval has a known label of {listed(missing)}",) if missing else ()
     leaked = _leakage(rows, tables, others, sample, digests, quiet=quiet)
     how = f"each category on the rows whose label of it is known (--eval {names})"
-    return Judged(how, found, notes, leaked)
+    rows_of = {part.name: RowsJudged(part.known, part.positives, part.unknown) for part in others.categories}
+    return Judged(how, found, notes, leaked, rows_of)
 
 
 def _read(

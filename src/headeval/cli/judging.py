@@ -12,6 +12,7 @@ from headeval.cli.sources import Source, check_models, column_source, head_sourc
 from headeval.cli.subject import Subject
 from headeval.comparison import Comparison, compare
 from headeval.core.calibration import ReliabilityTable, reliability_table
+from headeval.core.class_scores import log_odds
 from headeval.core.stable import sigmoid
 from headeval.curves import Curves, curves
 from headeval.drift import Drift, drift
@@ -22,7 +23,6 @@ from headeval.files.heads import read_head
 from headeval.files.row_sample import RowSample
 from headeval.files.scores import declared_scores
 from headeval.files.tables import Tables, open_tables
-from headeval.head import log_odds
 from headeval.printable import printable, quoted
 from headeval.report import Slice
 from headeval.slicing import judge_slice, worst_first

@@ -13,6 +13,7 @@ from headeval.printable import quoted
 
 MOST_BINS = 10_000
 CONFIDENCE_LIMITS = (0.001, 0.999999)
+MIN_POSITIVES = 10
 
 
 def _show_version(wanted: bool) -> None:
@@ -54,6 +55,22 @@ def _least_positives(value: int) -> int:
     if value < 1:
         raise UsageError(f"--min-positives must be at least 1, got {value}: of one class alone nothing can be fitted")
     return value
+
+
+def refuse_for_one(several: str, *, min_positives: int = MIN_POSITIVES, allow_missing: bool = False) -> None:
+    """Refuse options about categories that are left out, where there is no more than one.
+
+    Parameters
+    ----------
+    several : what there would have to be, and how to say so.
+
+    Raises
+    ------
+    UsageError : naming the option.
+    """
+    given = "--min-positives" if min_positives != MIN_POSITIVES else "--allow-missing" if allow_missing else None
+    if given is not None:
+        raise UsageError(f"{given} is for {several}: here there is only one, which is never left out")
 
 
 def _class_list(value: str | None) -> str | None:
@@ -128,9 +145,12 @@ EmbeddingModel = Annotated[
     ),
 ]
 DropUnlabelled = Annotated[
-    bool, typer.Option("--drop-unlabelled", help="Leave out rows without a label, and say how many.")
+    bool,
+    typer.Option(
+        "--drop-unlabelled",
+        help="Leave out rows without a label, and say how many; of a category such rows are always left out.",
+    ),
 ]
-MIN_POSITIVES = 10
 MinPositives = Annotated[
     int,
     typer.Option(

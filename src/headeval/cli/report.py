@@ -1,5 +1,6 @@
 """`headeval report`: a head on labelled embeddings, or a column of scores → what it does, and if that is enough."""
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import typer
@@ -61,7 +62,8 @@ def report(
     """Judge a head or scores; exit 1 if a --require fails.
 
     Needs one of --head, --logit and --prob, unless DATA was written by `headeval score`. A folder of heads, or as many
-    columns of scores as of labels, is judged category by category.
+    columns of scores as of labels, is judged category by category, which leaves out --changed, --id, --per-day,
+    --plots, --prevalence and --reference.
     """
     from headeval.files.tables import open_tables
 
@@ -89,7 +91,7 @@ def report(
     from headeval.cli.rows import Columns, read_subject
     from headeval.cli.sources import choose_source
     from headeval.files.row_sample import RowSample
-    from headeval.requirement_scope import check_classifier
+    from headeval.requirement_scope import of_classifier
 
     files = ReportFiles(html, plots, card, junit, changed, force)
     files.check(tables, [path for path in (head, baseline) if path is not None])
@@ -100,7 +102,7 @@ def report(
     if sources is not None:
         single = {"--classes": names, "--changed": changed, "--plots": plots, "--reference": reference}
         refuse_over_categories(single | {"--id": identifier, "--prevalence": prevalence, "--per-day": per_day}, head)
-        rivals = baseline_sources(tables, sources, head=baseline, logit=baseline_logit, prob=baseline_prob)
+        rivals = baseline_sources(tables, sources, head=baseline, logit=baseline_logit, prob=baseline_prob, label=label)
         with connected(engine, scheduler) as cluster:
             over = judge_categories(
                 tables,
@@ -115,7 +117,7 @@ def report(
         show_categories(over, output_format)
         raise typer.Exit(0 if over.passed else 1)
     source = choose_source(tables, head=head, logit=logit, prob=prob, classes=names, positive=positive)
-    check_classifier(requirements, of_each, source.class_names)
+    wanted = dataclasses.replace(wanted, requirements=of_classifier(requirements, of_each, source.class_names))
     other = baseline_source(tables, source, head=baseline, logit=baseline_logit, prob=baseline_prob)
     sample = RowSample(seed=[seed, 2]) if reference else None
     with connected(engine, scheduler) as cluster:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from headeval.category_report import CategoriesReport, JudgedCategory
-from headeval.cli.category_sources import category_sources
-from headeval.cli.category_subjects import CategorySubject, read_category_subjects
+from headeval.cli.category_sources import ALL, category_sources, chosen_categories
+from headeval.cli.category_subjects import LONGEST_LABEL, CategorySubject, read_category_subjects
 from headeval.cli.judged_report import Asked, judged_report
 from headeval.cli.judging import check_comparable, read_baseline
 from headeval.cli.report_files import Document, ReportFiles
@@ -46,28 +46,37 @@ def baseline_sources(
     head: Path | None,
     logit: str | None,
     prob: str | None,
+    label: str,
 ) -> dict[str, Source] | None:
     """Return what each category is compared with, or None; only one thing can be named.
 
+    Parameters
+    ----------
+    label : as of --label; what it does not name need not be on both sides.
+
     Raises
     ------
-    UsageError : where a category has no baseline, or one with other classes.
+    UsageError : where a category has no baseline, a baseline no category, or both have other classes.
     """
     if head is None and logit is None and prob is None:
         return None
     if sum(option is not None for option in (head, logit, prob)) > 1:
         raise UsageError("--baseline, --baseline-logit and --baseline-prob exclude each other: name one")
-    label = "label" if head is not None else ",".join(sources)
-    found = category_sources(tables, head=head, logit=logit, prob=prob, label=label)
+    every = ALL if head is not None else ",".join(sources)
+    found = category_sources(tables, head=head, logit=logit, prob=prob, label=every)
     if found is None:
         raise UsageError(
             "several categories are compared with several: --baseline FOLDER, or as many columns of scores"
         )
     missing = [name for name in sources if name not in found]
-    if missing:
+    asked = () if head is None or missing else chosen_categories(tuple(found), label, head)
+    more = [name for name in asked if name not in sources]
+    if missing or more:
+        said = f"the baseline {quoted(head)} has {'no' if missing else 'a'} head of {listed(missing or more)}"
+        both = ",".join(name for name in sources if name in found) or "NAME"
         raise UsageError(
-            f"the baseline {quoted(head)} has no head of {listed(missing)}: compare fewer categories, "
-            f"--label {quoted(','.join(name for name in sources if name in found) or 'NAME')}"
+            f"{said}{'' if missing else ', which is not judged'}: compare the categories that both have, "
+            f"--label {quoted(both, longest=LONGEST_LABEL)}"
         )
     for name, source in sources.items():
         check_comparable(source, found[name])
@@ -105,7 +114,7 @@ def judge_categories(
     )
     compared = _rivals(subjects, rivals, asked, threshold=threshold, quiet=quiet)
     parts = tuple(_judged(part, compared.get(part.name), asked) for part in subjects)
-    return CategoriesReport(_provenance(asked, sources, parts), parts, *_in_order(asked, parts))
+    return CategoriesReport(_provenance(asked, sources, rivals, parts), parts, *_in_order(asked, parts))
 
 
 def _rivals(
@@ -163,7 +172,12 @@ def _in_order(asked: Asked, parts: Sequence[JudgedCategory]) -> tuple[tuple[Deci
     return tuple(map(decided, asked.requirements)), tuple(map(decided_each, asked.of_each))
 
 
-def _provenance(asked: Asked, sources: Mapping[str, Source], parts: Sequence[JudgedCategory]) -> dict[str, Any]:
+def _provenance(
+    asked: Asked,
+    sources: Mapping[str, Source],
+    rivals: Mapping[str, Source] | None,
+    parts: Sequence[JudgedCategory],
+) -> dict[str, Any]:
     """Return what all categories have in common, and what gives their scores."""
     reports = [part.report.provenance for part in parts if part.report is not None]
     shared = {
@@ -173,14 +187,19 @@ def _provenance(asked: Asked, sources: Mapping[str, Source], parts: Sequence[Jud
     }
     data = shared.pop("data", list(asked.data))
     first = next(iter(sources.values()))
-    names = {"heads": str(Path(first.name).parent)} if first.head else {f"{first.what}s": _columns(sources)}
-    for key in (first.what, "unlabelled_rows_left_out"):  # which each category has its own of, alike or not
+    names: dict[str, Any] = {"heads" if first.head else f"{first.what}s": _where(sources)}
+    baseline = {} if rivals is None else {"baseline": _where(rivals)}
+    for key in (first.what, "label_column", "unlabelled_rows_left_out"):  # of which each category has its own
         shared.pop(key, None)
-    return {"data": data, **names, "label_columns": list(sources), **shared}
+    return {"data": data, **names, "label_columns": list(sources), **baseline, **shared}
 
 
-def _columns(sources: Mapping[str, Source]) -> list[str]:
-    return [source.name for source in sources.values()]
+def _where(sources: Mapping[str, Source]) -> str | dict[str, str]:
+    """Return the folder of the heads, or the column of scores of each category."""
+    first = next(iter(sources.values()))
+    if first.head:
+        return str(Path(first.name).parent)
+    return {name: source.name for name, source in sources.items()}
 
 
 def category_documents(

@@ -33,7 +33,7 @@ Require = Annotated[
     list[str] | None,
     typer.Option(
         help="Exit 1 unless met, e.g. 'auc>=0.95' or, on a bound of its interval, 'fpr.upper<=0.02' (repeatable). "
-        "Of a category or class 'hate:auc>=0.8', of each category '*:auc>=0.8'.",
+        "Of a category or class 'hate:auc>=0.8', of each of them '*:auc>=0.8'.",
         metavar="'METRIC>=NUMBER'",
         show_default=False,
     ),

@@ -1,6 +1,6 @@
 """What must be said of the rows: of their labels, of copies among them, and of few of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from headeval.cli.sources import Source
 from headeval.core.scaling import Scaling
 from headeval.files.examples import Examples
+from headeval.files.labels import counted
 from headeval.files.tables import Tables
 from headeval.head import LinearHead
 from headeval.head_history import RowsSeen, fit_label_column
-from headeval.printable import quoted
+from headeval.printable import listed, quoted
 from headeval.render.left_out import LIKE_THEM, much_left_out, part_of
 
 FEW_FOR_PLATT, FEW_OF_A_CLASS = 200, 10
@@ -88,6 +89,41 @@ def class_note(declared: tuple[str, str] | None, classes: tuple[str, str]) -> tu
     if declared is None or declared == classes:
         return ()
     return (f"{quoted(classes[1])} is taken for the flagged class {quoted(declared[1])}, as --positive says",)
+
+
+def spelled_alike(names: Iterable[str]) -> list[list[str]]:
+    """Return which names are the same but for upper and lower case and spaces.
+
+    Examples
+    --------
+    >>> spelled_alike(["safe", "hate", "Hate "])
+    [['hate', 'Hate ']]
+    """
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault("".join(name.split()).casefold(), []).append(name)
+    return [together for together in alike.values() if len(together) > 1]
+
+
+def classes_note(counts: Mapping[str, int], *, named: bool) -> tuple[str, ...]:
+    """Ask whether classes that were read from a column are misspelled: a slip of the pen there is one class more.
+
+    Parameters
+    ----------
+    counts : rows of each class; of two classes nothing is said.
+    named : whether --classes names them, which nobody does by mistake.
+    """
+    if len(counts) <= 2:
+        return ()
+    few = {name: rows for name, rows in counts.items() if rows < FEW_OF_A_CLASS}
+    alike = [] if named else spelled_alike(counts)
+    notes = [f"the classes {listed(names)} differ in case or spaces only: are they one?" for names in alike]
+    if few:
+        misspelled = "" if named else ": are they meant, or misspelled?"
+        notes.append(
+            f"classes of fewer than {FEW_OF_A_CLASS} rows, which teach a head little: {counted(few)}{misspelled}"
+        )
+    return tuple(notes)
 
 
 def copies(digests: NDArray[np.uint64]) -> int:

@@ -10,11 +10,12 @@ from headeval.cli.console import progress
 from headeval.cli.sources import Source, check_models
 from headeval.cli.subject import Subject, subject_of
 from headeval.core.checks import FloatArray
+from headeval.core.class_scores import log_odds
 from headeval.files.embedded_rows import OnBlock
 from headeval.files.examples import Collect, Examples, read_examples, require_both_classes
 from headeval.files.locations import masked_uri
 from headeval.files.tables import Tables
-from headeval.head import LinearHead, log_odds
+from headeval.head import LinearHead
 from headeval.head_history import RowsUsed
 
 DEFAULT_ID = "id"

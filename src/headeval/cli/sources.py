@@ -66,7 +66,8 @@ class Source:
         """
         names = self.class_names
         if names is None or (positive is not None and positive not in names):
-            return {"classes": self.classes, "positive": positive}
+            may_name_them = self.head is None and bool(self.class_columns)
+            return {"classes": self.classes, "positive": positive, "may_name_them": may_name_them}
         if positive in names[:-1]:
             raise UsageError(
                 f"--positive {quoted(positive)} is a class that what is judged does not flag; "

@@ -50,7 +50,7 @@ def threshold(
     if plan:
         if data or benign or head or output or maximise or cost_fp is not None or cost_fn is not None:
             raise UsageError("--plan needs no data and no head: it takes --require and --confidence alone")
-        refuse_categories(requirements, "--plan")
+        refuse_categories(requirements, "a plan needs no prefix, it is the same for every category")
         _show_plan(requirements, confidence, json=json)
         return
     columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
@@ -60,7 +60,12 @@ def threshold(
         wanted = Wanted(requirements, maximise, cost_fp, cost_fn, confidence, allow_missing, json)
         threshold_categories(data, benign, head, columns, wanted, output, force=force, quiet=quiet or json)
         return
-    refuse_categories(requirements, "a single head")
+    options.refuse_for_one("a folder of heads, --head FOLDER", allow_missing=allow_missing)
+    refuse_categories(
+        requirements,
+        "the threshold of a single head is that of its flagged class",
+        or_else=" (heads of several categories are a folder, --head FOLDER)",
+    )
     goal = chosen_goal(requirements, maximise, cost_fp, cost_fn, labelled=bool(data))
     rows, target = _rows(data, benign, head, columns, output, force=force, quiet=quiet or json)
     from headeval.cli.threshold_choice import chosen_threshold, with_claim

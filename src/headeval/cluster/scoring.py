@@ -1,7 +1,7 @@
 """Tables scored by the workers of a cluster, and written here."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,8 +23,6 @@ from headeval.files.vectors import EmbeddingColumns, VectorReader
 from headeval.head_history import SeenCounter
 from headeval.joint_heads import JointHeads
 
-FollowBlocks = Callable[[Iterable[ScoredBlock], int | None], Iterable[ScoredBlock]]
-
 
 @dataclass(slots=True)
 class ScoredPart:
@@ -44,7 +42,8 @@ class ScoredPart:
 
     def __sizeof__(self) -> int:
         """Return the bytes, by which Dask decides what is worth moving."""
-        return sum(int(scored.block.batch.nbytes) + 2 * scored.logits.nbytes for scored in self.blocks)
+        digests = sum(part.nbytes for part in self.digests)
+        return digests + sum(int(part.block.batch.nbytes) + _logit_bytes(part) for part in self.blocks)
 
 
 def cluster_blocks(
@@ -99,6 +98,10 @@ def scored_part(part: TablePart, columns: tuple[str, ...], where: EmbeddingColum
         scored.error = str(error)
     scored.faults = faults.found()
     return scored
+
+
+def _logit_bytes(scored: ScoredBlock) -> int:
+    return scored.logits.nbytes + (0 if scored.class_logits is None else scored.class_logits.nbytes)
 
 
 def _scored(

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+UNKNOWN = 255  # stands for the label, 0 or 1, of a row that has none in a category
+
 
 def finite_array(name: str, values: ArrayLike, *, ndim: int) -> FloatArray:
     """Return `values` as float64 with `ndim` dimensions.

@@ -78,7 +78,7 @@ def closest_threshold(threshold: float, before: ArrayLike, after: ArrayLike) -> 
     The second row and the third are still told apart, by another threshold.
 
     >>> closest_threshold(0.5, [0.9, 0.6, 0.4, 0.1], [0.8, 0.44, 0.4, 0.1])
-    0.42
+    0.43
     """
     t = checks.real_number("threshold", threshold, minimum=0.0, maximum=1.0)
     was, now = checks.probabilities("before", before) >= t, checks.probabilities("after", after)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from headeval.errors import DataError
 from headeval.files.categories import canonical_number
-from headeval.files.labels import LabelRule, known_pair, resolve_labels
+from headeval.files.labels import LabelRule, counted, known_pair, resolve_labels
 from headeval.printable import quoted
 
 _MISSING = {"nan", "na", "n/a", "null", "none", "nil", "unknown", "missing", "?", "-"}
@@ -31,8 +31,8 @@ def resolve_categories(
 
     Raises
     ------
-    DataError : as `resolve_labels` does, for the first column of which no two classes can be made, and for one whose
-        negative class is text such as "nan".
+    DataError : as `resolve_labels` does, for the first column of which no two classes can be made, for one whose
+        negative class is text such as "nan", and for a `positive` that none of the columns has as its positive value.
 
     Examples
     --------
@@ -42,6 +42,7 @@ def resolve_categories(
     """
     wanted = set() if positive is None else {positive, canonical_number(positive)}
     elsewhere = any(wanted & values.keys() for values in counts.values())
+    _refuse_unused(positive, counts, where)
     rules = []
     for (name, values), of_head in zip(counts.items(), classes or [None] * len(counts), strict=True):
         named = None if known_pair(values) is not None else positive
@@ -57,11 +58,35 @@ def resolve_categories(
     return rules
 
 
+def _refuse_unused(positive: str | None, counts: Mapping[str, Mapping[str, int]], where: str) -> None:
+    """Refuse a positive value that would play no part: all columns are of known pairs, and positive in none is it.
+
+    Of other columns `resolve_labels` refuses it, and a column without any value may be the one that is meant.
+    """
+    pairs = {name: known_pair(values) for name, values in counts.items() if values}
+    if positive is None or len(pairs) < len(counts) or None in pairs.values():
+        return
+    number = canonical_number(positive).casefold()
+    ends = {name: pair for name, pair in pairs.items() if pair is not None and number in pair}
+    if any(number == pair[1] for pair in ends.values()):
+        return
+    for name, pair in ends.items():
+        raise DataError(
+            f"{where}: --positive {quoted(positive)} is the negative value of column {quoted(name)}, in which "
+            f"{quoted(pair[1])} is positive; leave --positive out"
+        )
+    name = next(iter(counts))
+    raise DataError(
+        f"{where}: no label column has the value {quoted(positive)} (--positive); {quoted(name)} holds "
+        f"{counted(counts[name])}"
+    )
+
+
 def _by_itself(name: str) -> str:
     return (
         "in each of several label columns a cell is true or false (or of another pair, with --positive NAME), or "
-        "empty, which alone means unknown\nleave this column out of --label; one with several classes goes by itself: --label "
-        f"{quoted(name)} --classes A,B,C, the flagged one last"
+        "empty, which alone means unknown\nleave this column out of --label; one with several classes goes by itself: "
+        f"--label {quoted(name)} --classes A,B,C, the flagged one last"
     )
 
 
@@ -70,7 +95,7 @@ def _refuse_missing(rule: LabelRule, values: Mapping[str, int], at: str) -> None
     missing = next((text for text in values if text not in rule.positives and text.casefold() in _MISSING), None)
     if missing is not None:
         raise DataError(
-            f"{at} holds the text {quoted(missing)} in {values[missing]:,} rows, which would count as negative though it "
-            "reads like a missing label\nleave the cells of unknown labels empty (null), or call the negative class "
+            f"{at} holds the text {quoted(missing)} in {values[missing]:,} rows, which would count as negative though "
+            "it reads like a missing label\nleave the cells of unknown labels empty (null), or call the negative class "
             "otherwise"
         )

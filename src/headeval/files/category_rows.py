@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from headeval.core.checks import UNKNOWN
 from headeval.errors import DataError
 from headeval.files.category_labels import resolve_categories
 from headeval.files.coded_columns import Coded
@@ -28,8 +29,6 @@ from headeval.files.labels import LabelRule
 from headeval.files.tables import Tables
 from headeval.files.vectors import EmbeddingColumns
 from headeval.printable import quoted
-
-UNKNOWN = 255
 
 
 @dataclass(frozen=True)

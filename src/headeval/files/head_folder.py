@@ -137,9 +137,9 @@ def _refuse_half_replaced(folder: Path) -> None:
         kept = staging / _KEPT
         if kept.is_dir() and any(kept.iterdir()):
             raise HeadError(
-                f"{printable(str(folder))}: its heads were being replaced when the program was killed, and may be a mix of "
-                f"old and new\nwrite them again and remove {printable(staging.name)}, or put back the old ones that are "
-                f"in {printable(f'{staging.name}/{_KEPT}')}"
+                f"{printable(str(folder))}: its heads were being replaced when the program was killed, and may be a "
+                f"mix of old and new\nwrite them again and remove {printable(staging.name)}, or put back the old ones "
+                f"that are in {printable(f'{staging.name}/{_KEPT}')}"
             )
 
 

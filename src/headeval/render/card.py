@@ -19,6 +19,7 @@ from headeval.printable import printable
 from headeval.render.card_limits import limits, recorded
 from headeval.render.claim import claim_section
 from headeval.render.classes import about_flagged, class_sections, rows_of_classes
+from headeval.render.comparison import comparison_section
 from headeval.render.drift import drift_notes, drift_section
 from headeval.render.evaluation_sections import flagging_rule
 from headeval.render.markdown import sheet_markdown
@@ -74,6 +75,7 @@ def _sections(report: Report, head: LinearHead | None) -> Iterator[Section]:
         Section("Measures", (_measures(evaluation),)),
         _threshold_section(report, head),
         *(() if report.claim is None else (claim_section(report.claim),)),
+        *(() if report.comparison is None else (comparison_section(report.comparison, evaluation),)),
         *slice_sections(report.slices, evaluation),
     )
     yield from all_about(flagged, about_flagged(report.classes))

@@ -22,12 +22,12 @@ Cells = tuple[str, ...]
 
 
 def categories_sheet(report: CategoriesReport) -> Sheet:
-    """Lay out a report of several categories; `how` is a caution where rows of one made its head."""
+    """Lay out a report of several categories; `how` is a caution where rows made their head, or one is not judged."""
     return Sheet(
         title="headeval report",
         provenance=(*provenance_lines(report.provenance), *_measured_lines(report)),
         how=_how(report),
-        caution=bool(report.in_sample),
+        caution=bool(report.in_sample) or len(report.judged) < len(report.parts),
         sections=(
             overview_section(report),
             *claims_sections(report),
@@ -43,7 +43,14 @@ def categories_sheet(report: CategoriesReport) -> Sheet:
 
 def category_notes(report: CategoriesReport) -> tuple[str, ...]:
     """Return what a reader must not miss, each note once with the categories that it concerns; printable."""
-    return merged_notes((name, evaluation_notes(part.evaluation, part.notes)) for name, part in report.judged)
+    return merged_notes(
+        [*((name, evaluation_notes(part.evaluation, part.notes)) for name, part in report.judged), *not_judged(report)]
+    )
+
+
+def not_judged(report: CategoriesReport) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the other categories without a note: what is said of the judged ones is not of every category."""
+    return [(part.name, ()) for part in report.parts if part.report is None]
 
 
 def overview_section(report: CategoriesReport) -> Section:
@@ -159,12 +166,19 @@ def _measured_lines(report: CategoriesReport) -> Iterator[tuple[str, str]]:
 
 def _how(report: CategoriesReport) -> str:
     """Say which rows are judged; rows that a head has seen are never passed over."""
-    if report.in_sample:
-        return f"IN-SAMPLE: most of the rows of {named(report.in_sample)} made what is judged; judge on other rows"
     parts = [part for _, part in report.judged]
-    if len(parts) == 1:
-        return printable(parts[0].how)
-    return f"each category judged on the rows whose label is known; {_seen(parts)}"
+    missing = [part for part in report.parts if part.report is None]
+    why = f" ({printable(missing[0].why)})" if len(missing) == 1 else ", for the reasons below the table"
+    without = f"NOT JUDGED: {named(part.name for part in missing)}{why}; " if missing else ""
+    if report.in_sample:
+        said = f"IN-SAMPLE: most of the rows of {named(report.in_sample)} made what is judged; judge on other rows"
+    elif len(parts) == 1:
+        said = f"{named([report.judged[0][0]])}: {printable(parts[0].how)}" if missing else printable(parts[0].how)
+    elif parts:
+        said = f"each category judged on the rows whose label is known; {_seen(parts)}"
+    else:
+        return without.removesuffix("; ")
+    return f"{without}{said}"
 
 
 def _seen(parts: Sequence[Report]) -> str:

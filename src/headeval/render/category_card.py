@@ -8,15 +8,16 @@ from headeval.evaluation import METRICS
 from headeval.head import LinearHead
 from headeval.printable import printable
 from headeval.render.card import card_sheet
-from headeval.render.categories import categories_sheet, overview_section
+from headeval.render.categories import categories_sheet, not_judged, overview_section
 from headeval.render.category_notes import merged_notes
-from headeval.render.category_parts import claims_sections, slices_sections
+from headeval.render.category_parts import claims_sections, comparison_sections, named_classes, slices_sections
 from headeval.render.markdown import sheet_markdown
 from headeval.render.numbers import UNDEFINED, count, number
 from headeval.render.sections import Column, Grid, Section
 from headeval.render.sheet import Sheet
+from headeval.report import Report
 
-_FACTS = ("Model", "Rows")
+_MODEL, _ROWS = "Model", "Rows"
 _MEASURES, _THRESHOLD = "Measures", "Decision threshold"
 _LIMITS, _MISSING = "Limits that follow from the numbers", "Not recorded"
 
@@ -42,21 +43,23 @@ def categories_card_sheet(report: CategoriesReport, heads: Mapping[str, LinearHe
 
 
 def _sections(report: CategoriesReport, heads: Mapping[str, LinearHead | None]) -> Iterator[Section]:
-    cards: list[tuple[str, Parts]] = [
-        (name, {section.title: section for section in card_sheet(part, heads.get(name)).sections})
-        for name, part in report.judged
+    cards = [(name, _card(named_classes(name, part), heads.get(name))) for name, part in report.judged]
+    facts = [
+        [*_facts(_card(part, heads.get(name)), _MODEL), *_facts(card, _ROWS)]  # what is recorded is shown as it is
+        for (name, part), (_, card) in zip(report.judged, cards, strict=True)
     ]
-    facts = [_facts(card) for _, card in cards]
-    shared = [fact for fact in facts[0] if all(fact in other for other in facts)] if facts else []
+    alone = len(cards) < min(2, len(report.parts))  # then nothing tells what it shares with the others
+    shared = [fact for fact in facts[0] if all(fact in other for other in facts)] if facts and not alone else []
     yield Section("Model", (_facts_grid("what all categories share", shared),))
     yield overview_section(report)
     yield _averages(report)
     for (name, card), own in zip(cards, facts, strict=True):
         yield _category(name, card, [fact for fact in own if fact not in shared])
     yield from claims_sections(report)
+    yield from comparison_sections(report)
     yield from slices_sections(report)
     for title in (_LIMITS, _MISSING):
-        told = [(name, card[title].footnotes) for name, card in cards]
+        told = [*((name, card[title].footnotes) for name, card in cards), *not_judged(report)]
         yield Section(title, (), footnotes=merged_notes(told, with_numbers=True))
 
 
@@ -66,8 +69,12 @@ def _category(name: str, card: Parts, own: Sequence[tuple[str, ...]]) -> Section
     return Section(f"Category {printable(name)}", grids, lead=threshold.lead, footnotes=threshold.footnotes)
 
 
-def _facts(card: Parts) -> list[tuple[str, ...]]:
-    return [row for title in _FACTS for grid in card[title].grids for row in grid.rows]
+def _card(report: Report, head: LinearHead | None) -> Parts:
+    return {section.title: section for section in card_sheet(report, head).sections}
+
+
+def _facts(card: Parts, title: str) -> list[tuple[str, ...]]:
+    return [row for grid in card[title].grids for row in grid.rows]
 
 
 def _facts_grid(caption: str, facts: Sequence[tuple[str, ...]]) -> Grid:

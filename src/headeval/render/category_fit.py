@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, RenderableType
 
-from headeval.category_fit import CategoryFit, CategoryFits
+from headeval.category_fit import CategoryFit, CategoryFits, RowsJudged
 from headeval.category_report import macro_average
 from headeval.core.intervals import Interval
 from headeval.evaluation import Evaluation
@@ -66,6 +66,7 @@ def category_fit_sheet(summary: CategoryFits, *, width: int) -> Sheet:
         caution=not judged or bool(summary.in_sample),
         sections=(
             *((_table(summary, width),) if summary.fits else ()),
+            *_fitted_on(summary.fits),
             *((leakage_section(leaked, "the data of the fit"),) if leaked and (leaked.exact or leaked.near) else ()),
             *left_out_sections(summary.left_out),
         ),
@@ -115,20 +116,41 @@ def _counts_beside(fit: CategoryFit | None, _: Sequence[CategoryFit]) -> tuple[s
     """Return headings, or the cells of a category: its name, and rows and positives in columns of their own."""
     if fit is None:
         return ("category", "known\nunknown", "positive\nprevalence")
-    shares = f"{count(fit.positives)}\n{_prevalence(fit)}"
-    return (category_name(fit.name), f"{count(fit.known)}\n{count(fit.unknown)}", shares)
+    rows = fit.judged
+    shares = f"{count(rows.positives)}\n{_prevalence(rows)}"
+    return (category_name(fit.name), f"{count(rows.known)}\n{count(rows.unknown)}", shares)
 
 
 def _counts_below(fit: CategoryFit | None, _: Sequence[CategoryFit]) -> tuple[str, ...]:
     """Return the same in one column, the rows below the name."""
     if fit is None:
         return ("category\npositive of known\nunknown",)
-    shares = f"{count(fit.positives)} of {count(fit.known)} ({_prevalence(fit)})"
-    return (f"{category_name(fit.name)}\n{shares}\n{count(fit.unknown)} unknown",)
+    rows = fit.judged
+    shares = f"{count(rows.positives)} of {count(rows.known)} ({_prevalence(rows)})"
+    return (f"{category_name(fit.name)}\n{shares}\n{count(rows.unknown)} unknown",)
 
 
-def _prevalence(fit: CategoryFit) -> str:
-    return number(fit.positives / fit.known, _DIGITS)
+def _prevalence(rows: RowsJudged) -> str:
+    return number(rows.positives / rows.known, _DIGITS) if rows.known else NOTHING
+
+
+def _fitted_on(fits: Sequence[CategoryFit]) -> Iterator[Section]:
+    """Yield the rows of each fit where others are judged, and its penalty where they differ."""
+    others, penalties = any(fit.other is not None for fit in fits), len({fit.l2 for fit in fits}) > 1
+    if not (others or penalties):
+        return
+    headings = (*(("known", "positive", "unknown") if others else ()), *(("l2",) if penalties else ()))
+    rows = tuple(
+        (
+            category_name(fit.name),
+            *((count(fit.known), count(fit.positives), count(fit.unknown)) if others else ()),
+            *((exact(fit.l2),) if penalties else ()),
+        )
+        for fit in fits
+    )
+    columns = (Column("category"), *(Column(heading, numeric=True) for heading in headings))
+    title = "Fitted on" if others else "Penalties"
+    yield Section(title, (Grid("rows of the fit" if others else "penalty of each fit", columns, rows),))
 
 
 def _cell(evaluation: Evaluation | None, key: str, interval: Callable[[Interval], str]) -> str:
@@ -180,7 +202,8 @@ def _footnotes(summary: CategoryFits) -> tuple[str, ...]:
             if metric.value is None:
                 missing.setdefault((title, metric.reason), []).append(category_name(name))
     if not any(evaluation is not None for _, evaluation in judged):
-        return ("known: rows whose label of the category is known, the only ones that its head is fitted on",)
+        own = "" if any(fit.other is not None for fit in summary.fits) else ", the only ones that its head is fitted on"
+        return (f"known: rows whose label of the category is known{own}",)
     sure = "" if confidence is None else f", with {percent(confidence)} intervals"
     return (
         f"on the known rows of each category{sure}; recall and FPR at the threshold {exact(summary.threshold)}",

@@ -6,6 +6,7 @@ from headeval.category_report import CategoriesReport
 from headeval.evaluation import METRICS
 from headeval.printable import printable
 from headeval.render.categories import categories_sheet
+from headeval.render.category_parts import named_classes
 from headeval.render.numbers import count, metric_value
 from headeval.render.page import rendered, report_parts
 from headeval.report import Report
@@ -24,7 +25,11 @@ def render_categories_page(report: CategoriesReport) -> str:
     sheet = categories_sheet(report)
     overview: dict[str, Any] = {"sheet": sheet, "sections": sheet.sections, "panel": None, "at": "", "level": 2}
     categories = tuple(
-        {"name": printable(name), "said": _said(part), "parts": report_parts(part, at=f"c{index}-", level=4)}
+        {
+            "name": printable(name),
+            "said": _said(part),
+            "parts": report_parts(named_classes(name, part), at=f"c{index}-", level=4),
+        }
         for index, (name, part) in enumerate(report.judged)
     )
     drawn = any(part.curves is not None for _, part in report.judged)

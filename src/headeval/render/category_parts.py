@@ -1,18 +1,20 @@
 """What stands beside the numbers of several categories, a row each: claims, a baseline, slices."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from headeval.category_report import CategoriesReport
 from headeval.core.intervals import Difference
 from headeval.printable import printable
-from headeval.render.category_notes import merged_notes
+from headeval.render.category_notes import merged_notes, named
 from headeval.render.claim import claim_section
-from headeval.render.numbers import NOTHING, count, signed
+from headeval.render.numbers import NOTHING, count, number, percent, signed
 from headeval.render.sections import Column, Grid, Section, Tone
 from headeval.render.slices import below_whole
-from headeval.report import Slice
+from headeval.report import Report, Slice
 
 _COMPARED = {"auc": "AUC", "recall": "recall", "fpr": "FPR"}
+_TELL_NOTHING = (("false", "true"), ("0", "1"))
 _LEFT_OUT = "certified on"  # which each category's own report tells
 
 
@@ -36,22 +38,72 @@ def claims_sections(report: CategoriesReport) -> Iterator[Section]:
 
 
 def comparison_sections(report: CategoriesReport) -> Iterator[Section]:
-    """Yield each category less its baseline, where there is one."""
-    rows = tuple(
-        (printable(name), *(_difference(part.comparison.differences.get(key)) for key in _COMPARED))
-        for name, part in report.judged
-        if part.comparison is not None
+    """Yield each category less its baseline, where there is one, and the rows that are decided otherwise."""
+    compared = [(name, part.evaluation, part.comparison) for name, part in report.judged if part.comparison is not None]
+    if not compared:
+        return
+    differences = tuple(
+        (printable(name), *(_difference(comparison.differences.get(key)) for key in _COMPARED))
+        for name, _, comparison in compared
     )
-    if rows:
-        columns = (Column("category"), *(Column(title, numeric=True) for title in _COMPARED.values()))
-        yield Section(
-            "Comparison",
-            (Grid("new less baseline", columns, rows),),
-            lead="difference to the baseline on the same rows",
-            footnotes=("below each difference its interval",)
-            if any("\n" in cell for row in rows for cell in row)
-            else (),
+    decided = tuple(
+        (
+            printable(name),
+            f"{number(comparison.baseline.threshold)} → {number(new.threshold)}",
+            *map(count, (comparison.changes.newly_flagged, comparison.changes.no_longer_flagged)),
         )
+        for name, new, comparison in compared
+    )
+    headings = ("threshold", "newly flagged", "no longer flagged")
+    confidence = next((new.confidence for _, new, _ in compared), None)
+    yield Section(
+        "Comparison",
+        (
+            Grid("new less baseline", (Column("category"), *_numbers(*_COMPARED.values())), differences),
+            Grid("rows decided otherwise", (Column("category"), *_numbers(*headings)), decided),
+        ),
+        lead=f"difference to the baseline{_baseline(report)} on the same rows",
+        footnotes=(
+            *(() if confidence is None else (f"below each difference its {percent(confidence)} interval",)),
+            "threshold: that of the baseline → the new one",
+        ),
+    )
+
+
+def _baseline(report: CategoriesReport) -> str:
+    """Return the name of the folder, or of the columns, after a space."""
+    where = report.provenance.get("baseline")
+    if isinstance(where, Mapping):
+        return f" {named(map(str, where.values()))}"
+    return "" if where is None else f" {printable(str(where))}"
+
+
+def _numbers(*headings: str) -> tuple[Column, ...]:
+    return tuple(Column(heading, numeric=True) for heading in headings)
+
+
+def named_classes(name: str, report: Report) -> Report:
+    """Return the report of a category whose classes tell nothing, such as false and true, under the category's name.
+
+    Examples
+    --------
+    >>> from headeval.evaluation import evaluate
+    >>> report = Report({}, "", evaluate([0.2, 0.9], [0, 1], kind="prob", classes=("false", "true"), n_resamples=0))
+    >>> named_classes("hate", report).evaluation.classes
+    ('not hate', 'hate')
+    """
+    names = (f"not {name}", name)
+    if tuple(each.casefold() for each in report.evaluation.classes) not in _TELL_NOTHING:
+        return report
+    comparison = report.comparison
+    if comparison is not None:
+        comparison = replace(comparison, baseline=replace(comparison.baseline, classes=names))
+    return replace(
+        report,
+        evaluation=replace(report.evaluation, classes=names),
+        comparison=comparison,
+        slices=tuple(replace(part, evaluation=replace(part.evaluation, classes=names)) for part in report.slices),
+    )
 
 
 def slices_sections(report: CategoriesReport) -> Iterator[Section]:
@@ -62,8 +114,7 @@ def slices_sections(report: CategoriesReport) -> Iterator[Section]:
             own = [each for each in part.slices if each.column == column]
             by_column.setdefault(column, []).append((name, own))
     for column, found in by_column.items():
-        headings = ("slices", "rows", "below the whole")
-        columns = (Column("category"), Column("worst"), *(Column(heading, numeric=True) for heading in headings))
+        columns = (Column("category"), Column("worst"), *_numbers("slices", "rows", "below the whole"))
         rows = tuple(_worst(name, slices) for name, slices in found)
         notes = ["the report of each category alone, --format json and --html have all slices"]
         if any(each.below for _, slices in found for each in slices[:1]):

@@ -88,7 +88,7 @@ def _measures(classes: ClassEvaluation) -> Section:
         grids,
         lead=told,
         footnotes=(
-            f"accuracy here is of {number_of} classes; under Decisions it is of {flagged} or not, at the threshold",
+            f"top-1 accuracy: of {number_of} classes; accuracy under Decisions: of {flagged} or not, at the threshold",
             f"top-label and class-wise ECE: {convention_bins(classes.reliability)}",
             "if calibrated: the ECE of a perfectly calibrated head on such rows by chance, mean and 95th percentile",
             *_methods(classes),

@@ -16,6 +16,7 @@ from headeval.render.claim import claim_document
 from headeval.render.class_document import class_document
 from headeval.render.drift import drift_document
 from headeval.render.json_values import finite, interval_json, metrics_json
+from headeval.render.requirements import meant_of_classes
 from headeval.report import HeldOut, Report, Slice
 from headeval.requirement_parsing import Requirement
 from headeval.requirements import Decision, EachDecision
@@ -51,7 +52,7 @@ def report_document(report: Report) -> dict[str, Any]:
         "comparison": None if report.comparison is None else _comparison(report.comparison),
         "drift": None if report.drift is None else drift_document(report.drift),
         "claim": None if report.claim is None else claim_document(report.claim),
-        "requirements": [requirement_document(decision) for decision in report.decisions],
+        "requirements": [requirement_document(decision, report.classes) for decision in report.decisions],
         "requirements_of_each_slice": [requirement_of_each_document(decision) for decision in report.each],
         "passed": report.passed if report.decisions or report.each else None,
         "notes": [*body["notes"], *report.notes],
@@ -193,8 +194,8 @@ def _slice(part: Slice) -> dict[str, Any]:
     return {"column": part.column, "value": part.value, **place, **evaluation_document(part.evaluation)}
 
 
-def requirement_document(decision: Decision) -> dict[str, Any]:
-    """Return a requirement with its verdict as JSON values."""
+def requirement_document(decision: Decision, classes: ClassEvaluation | None = None) -> dict[str, Any]:
+    """Return a requirement with its verdict as JSON values; `classes` of a classifier of more than two."""
     wanted, value = decision.requirement, finite(decision.value)
     infinite = decision.value is not None and value is None
     return {
@@ -210,12 +211,19 @@ def requirement_document(decision: Decision) -> dict[str, Any]:
         "interval": interval_json(decision.interval),
         "verdict": decision.verdict.value,
         "reason": f"infinite: {decision.reason}" if infinite else decision.reason,
+        **_meant(wanted, classes),
     }
 
 
 def _of(requirement: Requirement) -> dict[str, str]:
     """The key is there only where one of several categories or classes is meant."""
     return {"of": requirement.of} if requirement.of else {}
+
+
+def _meant(requirement: Requirement, classes: ClassEvaluation | None) -> dict[str, str]:
+    """The key is there only where one of several classes is meant."""
+    meant = meant_of_classes([requirement], classes)
+    return {"meant": meant[0]} if meant else {}
 
 
 def requirement_of_each_document(decision: EachDecision) -> dict[str, Any]:

@@ -6,8 +6,11 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from headeval.category_report import CategoriesReport
 from headeval.core.intervals import Interval
+from headeval.metric import Metric
+from headeval.multiclass import CLASS_RATES, ClassEvaluation
 from headeval.printable import printable
 from headeval.render.numbers import exact
+from headeval.render.requirements import meant_of_classes
 from headeval.render.sheet import provenance_lines
 from headeval.report import Report
 from headeval.requirements import Decision, EachDecision, Verdict
@@ -31,7 +34,7 @@ def junit_xml(report: Report) -> str:
     <testsuite name="headeval" tests="0" failures="0" errors="0" skipped="0" time="0">
     """
     suite = Element("testsuite")
-    _fill(suite, _SUITE, (*report.decisions, *report.each), list(_properties(report)))
+    _fill(suite, _SUITE, (*report.decisions, *report.each), list(_properties(report)), report.classes)
     return _xml(suite)
 
 
@@ -49,14 +52,18 @@ def categories_junit_xml(report: CategoriesReport) -> str:
 
 
 def _fill(
-    suite: Element, name: str, decisions: Sequence[Decision | EachDecision], properties: Sequence[tuple[str, str]]
+    suite: Element,
+    name: str,
+    decisions: Sequence[Decision | EachDecision],
+    properties: Sequence[tuple[str, str]],
+    classes: ClassEvaluation | None = None,
 ) -> None:
     _count(suite, name, decisions)
     element = SubElement(suite, "properties")
     for key, value in properties:
         SubElement(element, "property", {"name": key, "value": value})
     for decision in decisions:
-        _add_case(suite, decision)
+        _add_case(suite, decision, meant_of_classes([decision.requirement], classes))
     _add_text(SubElement(suite, "system-out"), [f"{key}: {value}" for key, value in properties])
 
 
@@ -74,7 +81,7 @@ def _xml(root: Element) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
-def _add_case(suite: Element, decision: Decision | EachDecision) -> None:
+def _add_case(suite: Element, decision: Decision | EachDecision, meant: tuple[str, ...]) -> None:
     each = isinstance(decision, EachDecision)
     case = SubElement(
         suite,
@@ -85,7 +92,7 @@ def _add_case(suite: Element, decision: Decision | EachDecision) -> None:
             "time": "0",
         },
     )
-    lines = list(_lines_of_slices(decision) if isinstance(decision, EachDecision) else _lines(decision))
+    lines = [*(_lines_of_slices(decision) if isinstance(decision, EachDecision) else _lines(decision)), *meant]
     if decision.verdict is Verdict.MET:
         _add_text(SubElement(case, "system-out"), lines)
         return
@@ -141,16 +148,34 @@ def _properties(report: Report) -> Iterator[tuple[str, str]]:
     yield "threshold", repr(evaluation.threshold)
     yield "confidence", "none" if evaluation.confidence is None else repr(evaluation.confidence)
     for info, metric in evaluation.metrics():
-        if metric.value is None:
-            yield info.name, f"undefined: {printable(metric.reason)}"
-        elif info.scale == "count":
+        if info.scale == "count" and metric.value is not None:
             yield info.name, str(int(metric.value))
         else:
-            yield from _precise(info.name, metric.value, metric.gate_interval)
+            yield from _measured(info.name, metric)
+    if report.classes:
+        yield from _of_classes(report.classes)
     if report.comparison:
         yield "baseline", printable(report.comparison.name)
         for name, difference in report.comparison.differences.items():
             yield from _precise(f"{name}.diff", difference.value, difference.interval)
+
+
+def _of_classes(classes: ClassEvaluation) -> Iterator[tuple[str, str]]:
+    """Of all classes together, then of each."""
+    *others, flagged = (printable(name) for name in classes.classes)
+    yield "all_classes", ", ".join((*others, f"{flagged} (flagged)"))
+    for info, metric in classes.metrics():
+        yield from _measured(info.name, metric)
+    for part in classes.per_class:
+        for name in CLASS_RATES:
+            yield from _measured(f"{printable(part.name)}:{name}", getattr(part, name))
+
+
+def _measured(name: str, metric: Metric) -> Iterator[tuple[str, str]]:
+    if metric.value is None:
+        yield name, f"undefined: {printable(metric.reason)}"
+    else:
+        yield from _precise(name, metric.value, metric.gate_interval)
 
 
 def _precise(name: str, value: float, interval: Interval | None) -> Iterator[tuple[str, str]]:

@@ -4,12 +4,26 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
+from headeval.multiclass import ClassEvaluation
 from headeval.printable import printable
 from headeval.render.numbers import NOTHING, UNDEFINED, count, exact, interval_text, measured, number
-from headeval.render.sections import Column, Grid, Section, Tone
+from headeval.render.sections import Column, Grid, Section, Tone, in_sentence
+from headeval.requirement_parsing import Requirement
 from headeval.requirements import Decision, EachDecision, Verdict
 
 MOST_NAMED = 10
+_MOST_CLASSES = 3
+
+# What a metric is with a class before it: of each row's likeliest class, or of a class against the rest.
+_LIKELIEST = {
+    "recall": "of the rows of {of}, those whose likeliest class it is",
+    "precision": "of the rows for which {of} is likeliest, those of it",
+    "f1": "harmonic mean of precision and recall of {of} as the likeliest class",
+}
+_AGAINST_REST = {
+    "ece": "mean gap between P({of}) and its share, in the bins of the class-wise ECE",
+    **dict.fromkeys(("prevalence", "auc", "ap"), "{of} against the rest"),
+}
 
 _VERDICTS: dict[Verdict, tuple[str, Tone]] = {
     Verdict.MET: ("met", "good"),
@@ -30,8 +44,13 @@ class Required(Protocol):
         """One a requirement that every slice had to meet."""
 
 
-def requirements_section(report: Required) -> Section | None:
-    """Return every requirement with what was held against it and its verdict; None where nothing was required."""
+def requirements_section(report: Required, classes: ClassEvaluation | None = None) -> Section | None:
+    """Return every requirement with what was held against it and its verdict; None where nothing was required.
+
+    Parameters
+    ----------
+    classes : of a classifier of more than two.
+    """
     grids = []
     if report.decisions:
         grids.append(_all_rows(report.decisions))
@@ -39,7 +58,39 @@ def requirements_section(report: Required) -> Section | None:
         grids.append(_each_slice(report.each))
     if not grids:
         return None
-    return Section("Requirements", tuple(grids), footnotes=(*_reasons(report.decisions), *_failing(report.each)))
+    meant = meant_of_classes([decision.requirement for decision in report.decisions], classes)
+    notes = (*_reasons(report.decisions), *_failing(report.each), *meant)
+    return Section("Requirements", tuple(grids), footnotes=notes)
+
+
+def meant_of_classes(requirements: Sequence[Requirement], classes: ClassEvaluation | None) -> tuple[str, ...]:
+    """Say what each metric of a class is, and what it is with no class before it; printable.
+
+    The same name means two things there: a class is judged by each row's likeliest class, the flagged one by the
+    threshold.
+    """
+    if classes is None:
+        return ()
+    asked: dict[str, dict[str, None]] = {}
+    for requirement in requirements:
+        if requirement.of:
+            asked.setdefault(requirement.metric, {})[requirement.of] = None
+    return tuple(_meant(metric, list(of), classes.classes[-1]) for metric, of in asked.items())
+
+
+def _meant(metric: str, of: Sequence[str], flagged: str) -> str:
+    names = [f"{in_sentence(name)}:{metric}" for name in of]
+    if len(names) > _MOST_CLASSES:
+        names[_MOST_CLASSES:] = [f"{len(names) - _MOST_CLASSES} more"]
+    told = (_LIKELIEST | _AGAINST_REST)[metric].format(of=in_sentence(of[0]) if len(of) == 1 else "the class")
+    own = list(of) == [flagged]
+    if metric in _LIKELIEST:
+        plain = "flagged at the threshold" if own else f"of {in_sentence(flagged)}, flagged at the threshold"
+    elif metric == "ece":
+        plain = f"of {in_sentence(flagged)}, as --ece-convention says"
+    else:
+        plain = "the same number" if own else in_sentence(flagged)
+    return f"{', '.join(names)}: {told}; without a prefix: {plain}"
 
 
 def verdict_line(verdicts: Sequence[Verdict]) -> str:

@@ -56,7 +56,7 @@ def report_sheet(report: Report) -> Sheet:
         caution=report.in_sample is not None,
         sections=report_sections(report),
         notes=evaluation_notes(report.evaluation, report.notes, report.classes),
-        requirements=requirements_section(report),
+        requirements=requirements_section(report, report.classes),
         verdict=verdict_line(report.verdicts),
         tone="good" if report.passed else "bad",
     )
@@ -111,7 +111,7 @@ def evaluation_notes(
 
 def _value(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}={_value(item)}" for key, item in value.items())
+        return ", ".join(f"{key}: {_value(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(_value(item) for item in value)
     if value is None or isinstance(value, bool):
