@@ -156,6 +156,70 @@ FAULTS = (
         "counted_outcomes(scores >= checks.decision_threshold(threshold), positive)",
         "counted_outcomes(scores >= 0.5, positive)",
     ),
+    Fault(
+        "17",
+        "rows of a group in several folds of a category",
+        "solver/categories.py",
+        "                groups=None if groups is None else _codes_among(groups, known),\n",
+        "                groups=None,\n",
+        "tests/solver/test_categories.py",
+    ),
+    Fault(
+        "17",
+        "copies of a row in several folds of a softmax head, where there are groups",
+        "solver/training.py",
+        "groups = identity if groups is None else joined_groups(groups, identity)",
+        "groups = identity if groups is None else groups",
+        "tests/solver/test_softmax_training.py",
+    ),
+    Fault(
+        "18",
+        "a category judged by fits without a fold that have not arrived",
+        "solver/categories.py",
+        'converged(fold_fit, f"without fold {number}: ")',
+        "pass",
+        "tests/solver/test_categories.py",
+    ),
+    Fault(
+        "18",
+        "a softmax head judged by fits without a fold that have not arrived",
+        "solver/softmax_training.py",
+        'converged(fold_fit, f"without fold {number}: ")',
+        "pass",
+        "tests/solver/test_softmax_training.py",
+    ),
+    Fault(
+        "19",
+        "copies counted among rows that a category does not know",
+        "solver/categories.py",
+        "repeated_rows(identity[known])",
+        "repeated_rows(identity)",
+        "tests/solver/test_categories.py",
+    ),
+    Fault(
+        "20",
+        "the penalty of a category of many rows chosen by another rule than asked for",
+        "solver/categories.py",
+        "partial(trained_with_folds, one, penalties, n_folds, rule=rule, ",
+        'partial(trained_with_folds, one, penalties, n_folds, rule="best", ',
+        "tests/solver/test_categories.py",
+    ),
+    Fault(
+        "20",
+        "the penalty of a category of few rows chosen by another rule than asked for",
+        "solver/categories.py",
+        "train(**fitting, penalties=penalties, n_folds=n_folds, rule=rule, ",
+        'train(**fitting, penalties=penalties, n_folds=n_folds, rule="best", ',
+        "tests/solver/test_categories.py",
+    ),
+    Fault(
+        "21",
+        "penalties of a softmax head taken as feasible by the largest of them",
+        "solver/softmax_training.py",
+        "_feasible(source, min(penalties), n_classes)",
+        "_feasible(source, max(penalties), n_classes)",
+        "tests/solver/test_softmax_training.py",
+    ),
 )
 
 
@@ -208,7 +272,7 @@ def main(numbers: list[str]) -> int:
     """Plant the faults of these numbers, or all, and print what became of each."""
     unknown = set(numbers) - {fault.number for fault in FAULTS}
     if unknown:
-        sys.exit(f"no pitfall has the number {', '.join(sorted(unknown))}; they run from 01 to 16")
+        sys.exit(f"no pitfall has the number {', '.join(sorted(unknown))}; they run from 01 to {FAULTS[-1].number}")
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)

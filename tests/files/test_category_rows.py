@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headeval.core.checks import UNKNOWN
 from headeval.errors import DataError
 from headeval.files.category_labels import resolve_categories
-from headeval.files.category_rows import UNKNOWN, CategoryExamples, read_category_examples
+from headeval.files.category_rows import CategoryExamples, read_category_examples
 from headeval.files.examples import Examples, read_examples
 from headeval.files.tables import Tables, open_tables
 from headeval.files.vector_blocks import embedding_matrices

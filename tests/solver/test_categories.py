@@ -8,16 +8,19 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
+from headeval.core.checks import UNKNOWN
 from headeval.solver import categories
 from headeval.solver.categories import NotTrained, train_categories
-from headeval.solver.category_sums import UNKNOWN, CategoryColumns, CategoryLossAndGradient, OneCategory
+from headeval.solver.category_sums import CategoryColumns, CategoryLossAndGradient, OfCategory, OneCategory
+from headeval.solver.exact import newton_on
 from headeval.solver.memory import ArraySource
 from headeval.solver.rows import RowColumns
 from headeval.solver.stream import StreamSource
-from headeval.solver.sums import LossAndGradient
+from headeval.solver.sums import Hessian, LossAndGradient, Together
 from headeval.solver.training import Training, dealt_folds, train
 
 D = 12
+MOST_PASSES_OF_A_GRID = 20
 
 
 def made(n: int = 600, *, seed: int = 0, dtype: Any = np.float32) -> tuple[NDArray[Any], NDArray[np.uint8]]:
@@ -212,3 +215,147 @@ def test_a_row_is_scored_by_the_fit_of_its_fold_in_each_category() -> None:
         w = W[category, folds[category]]
         np.testing.assert_allclose(z[category], (u * w[:, :-1]).sum(axis=1) + w[:, -1], atol=1e-12)
         assert (OneCategory(source, category).logits(W[category][None])[0] == z[category]).all()
+
+
+@pytest.mark.parametrize("from_disk", [False, True])
+def test_pitfall_17_rows_of_a_group_and_copies_share_a_fold_of_every_category(
+    from_disk: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(categories, "FEW_NUMBERS", 0)
+    X, L = made()
+    rng = np.random.default_rng(7)
+    groups, identity = rng.integers(0, 200, 600), np.arange(600)
+    identity[300:340] = identity[:40]  # copies of rows of other groups, which tie these
+    columns = CategoryColumns(L)
+    source = streamed(X, L, 100) if from_disk else ArraySource.of(X, columns)
+    trainings(train_categories(source, penalties=(1.0,), n_folds=4, identity=identity, groups=groups))
+    folds = source.columns.folds
+    assert folds is not None
+    for category in range(3):
+        known = L[category] != UNKNOWN
+        for codes in (groups, identity):
+            of_code = {code: set(folds[category, known & (codes == code)].tolist()) for code in codes.tolist()}
+            assert max(len(found) for found in of_code.values()) == 1
+        assert set(folds[category, known].tolist()) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("from_disk", [False, True])
+@pytest.mark.usefixtures("way")
+def test_pitfall_18_a_category_is_left_out_where_a_fit_without_a_fold_does_not_arrive(from_disk: bool) -> None:
+    """One row keeps the classes apart from being separable; without its fold there is no optimum."""
+    X, L = made()
+    side = X / np.linalg.norm(X, axis=1, keepdims=True) @ np.linspace(1, 2, D)
+    L[1] = side > 0
+    odd = int(side.argmax())
+    L[1, odd] = 0
+    asked: dict[str, Any] = {"penalties": (0.0,), "n_folds": 4, "identity": np.arange(600)}
+    source = streamed(X, L, 100) if from_disk else ArraySource.of(X, CategoryColumns(L))
+    found = train_categories(source, **asked)
+    fold = dealt_folds(L[1], 4, identity=np.arange(600), groups=None)[odd]
+    assert isinstance(found[1], NotTrained)
+    assert found[1].reason.startswith(f"without fold {fold + 1}: ")
+    assert not found[1].of_folds
+    assert isinstance(found[0], Training)
+    # The fit of all rows is sound.
+    assert isinstance(fitted(X, L, penalties=(0.0,), n_folds=0)[1], Training)
+
+
+@pytest.mark.usefixtures("way")
+def test_pitfall_19_only_known_rows_are_counted_as_repeated() -> None:
+    X, L = made()
+    X[400:500] = X[:100]
+    identity = np.concatenate([np.arange(400), np.arange(100), np.arange(500, 600)])
+    for category, training in enumerate(trainings(fitted(X, L, identity=identity))):
+        known = identity[L[category] != UNKNOWN].tolist()
+        assert training.repeated == len(known) - len(set(known)), category
+        assert (training.repeated < 100) == (category > 0)
+    alone = trainings(fitted(X, L, identity=identity, penalties=(1.0, 2.0)))
+    assert [training.repeated for training in alone] == [
+        training.repeated for training in trainings(fitted(X, L, identity=identity))
+    ]
+
+
+@pytest.mark.usefixtures("way")
+def test_pitfall_20_the_rule_that_is_asked_for_chooses_the_penalty_of_every_category() -> None:
+    X, L = made()
+    by_rule: dict[str, list[float]] = {}
+    for rule in ("best", "one-se"):
+        found = trainings(fitted(X, L, penalties=(0.01, 0.1, 1.0, 10.0), rule=rule))
+        by_rule[rule] = [training.l2 for training in found]
+        for training in found:
+            assert training.path is not None
+            assert training.path.rule == rule
+            best = min(training.path.points, key=lambda point: point.log_loss)
+            bound = best.log_loss + (best.standard_error if rule == "one-se" else 0.0)
+            assert training.l2 == max(point.l2 for point in training.path.points if point.log_loss <= bound)
+    assert by_rule["best"] != by_rule["one-se"]
+
+
+@pytest.mark.parametrize("judged", [True, False])
+def test_each_categorys_passes_are_its_own_whatever_the_order_of_the_columns(judged: bool) -> None:
+    X, L = made(3000)
+    asked: dict[str, Any] = {"n_folds": 4, "identity": np.arange(3000), "judged": judged}
+    source = streamed(X, L, 250)
+    passes = [training.passes for training in trainings(train_categories(source, penalties=(0.1, 1.0, 10.0), **asked))]
+    assert sum(passes) == source.passes  # penalties and folds share them, categories do not
+    assert max(passes) <= MOST_PASSES_OF_A_GRID
+    turned = trainings(train_categories(streamed(X, L[::-1], 250), penalties=(0.1, 1.0, 10.0), **asked))
+    assert [training.passes for training in turned] == passes[::-1]
+    source = streamed(X, L, 250)
+    shared = [training.passes for training in trainings(train_categories(source, penalties=(1.0,), **asked))]
+    assert shared == [source.passes] * 3
+
+
+def test_the_samples_of_all_categories_together_fit_into_the_memory_of_one() -> None:
+    X, L = made(3000)
+    taken: list[int] = []
+
+    class Spied(StreamSource):
+        def rows_at(self, positions: Any) -> Any:
+            taken.append(len(positions))
+            return super().rows_at(positions)
+
+    source = Spied(lambda _: iter([X]), CategoryColumns(L), D, X.dtype, sample_bytes=600 * D * 4)
+    trainings(train_categories(source, penalties=(1.0,), n_folds=4, identity=np.arange(3000)))
+    assert len(taken) == 1  # one pass for all of them
+    assert 300 < taken[0] <= source.most_sampled == 600
+
+
+def test_without_a_penalty_newtons_method_starts_where_the_sample_or_all_rows_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    starts: list[float] = []
+
+    def counted(view: Any, problem: Any, w: NDArray[Any], *rest: Any) -> Any:
+        starts.append(float(np.abs(w[:-1]).max()))
+        return newton_on(view, problem, w, *rest)
+
+    X, L = made(3000)
+    monkeypatch.setattr(categories, "FEW_NUMBERS", 0)
+    monkeypatch.setattr("headeval.solver.optimum.FEW_PRODUCTS", 0)
+    monkeypatch.setattr(categories, "newton_on", counted)
+    source = ArraySource.of(X, CategoryColumns(L))
+    trainings(train_categories(source, penalties=(0.0,), n_folds=4, identity=np.arange(3000)))
+    assert len(starts) == 15
+    assert min(starts[3:]) > 1.0  # each fold's from the optimum of all rows
+
+
+def test_a_sum_of_one_category_is_handled_as_the_sum_it_stands_for() -> None:
+    hessian = Hessian(np.zeros(D + 1), single=True)
+    for what in (hessian, LossAndGradient(np.zeros((1, D + 1)), (None,)), Together((hessian, hessian))):
+        one = OfCategory(what, 1)
+        assert (one.name, one.large, one.adds_in) == (what.name, what.large, what.adds_in)
+        assert one.rows_at_once(D) == what.rows_at_once(D)
+    assert OfCategory(hessian, 0).large == 1
+
+
+def test_a_category_has_the_columns_that_its_source_has_now() -> None:
+    X, L = made(200)
+    source = ArraySource.of(X, CategoryColumns(L))
+    view = OneCategory(source, 1)
+    before = view.columns
+    assert before.folds is None
+    assert view.columns is before  # made once
+    folds = np.random.default_rng(0).integers(0, 3, L.shape).astype(np.int16)
+    source.hold_out(folds)
+    assert np.asarray(view.columns.folds).tolist() == folds[1].tolist()

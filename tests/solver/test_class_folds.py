@@ -49,6 +49,7 @@ def test_the_class_that_has_too_few_rows_is_named_by_its_number() -> None:
     with pytest.raises(FoldError, match=r"^3 folds need at least 3 rows of each class, class 3 of 4 has 1$") as caught:
         dealt(y, 3, 4)
     assert caught.value.label == 2
+    assert caught.value.told("abcd") == "3 folds need at least 3 rows of each class, class 'c' has 1"
     with pytest.raises(FoldError, match="class 5 of 5 has 0"):
         dealt(y, 3, 5)
 
@@ -59,11 +60,13 @@ def test_a_class_whose_rows_are_one_group_is_named() -> None:
     with pytest.raises(FoldError, match="rows of class 2 of 3 all fall into one fold") as caught:
         dealt(y, 3, 3, groups)
     assert caught.value.label == 1
+    assert "rows of class 'y' all fall" in caught.value.told("xyz")
 
 
 def test_two_classes_speak_as_before() -> None:
-    with pytest.raises(FoldError, match=r"^3 folds need at least 3 rows of each class, the smaller has 2$"):
+    with pytest.raises(FoldError, match=r"^3 folds need at least 3 rows of each class, the smaller has 2$") as caught:
         dealt(np.array([0, 0, 0, 0, 1, 1]), 3, 2)
+    assert caught.value.told("ab") == str(caught.value)
 
 
 def test_many_groups_of_two_rows_take_seconds_at_most() -> None:

@@ -1,8 +1,8 @@
 """Heads of C classes end at the optimum of the reference, whatever stands for the Hessian, and say so truthfully."""
 
+import itertools
 import tracemalloc
 from collections.abc import Iterator
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 
+from documents import ROOT
 from headeval.core.multinomial import BLOCK_NEWTON, multinomial_fit
 from headeval.core.newton import GRADIENT_TOLERANCE, LogisticFit, Reason
 from headeval.core.vectors import unit_vectors
@@ -18,15 +19,17 @@ from headeval.solver.descent import METHOD
 from headeval.solver.memory import ArraySource
 from headeval.solver.problems import problem_of
 from headeval.solver.rows import RowColumns
-from headeval.solver.softmax import class_optima, class_start
-from headeval.solver.softmax_exact import class_newton_on
+from headeval.solver.softmax import ClassStart, class_optima, class_start, form_of
+from headeval.solver.softmax_exact import HessianProducts, WholeHessian, class_newton_on
 from headeval.solver.softmax_hessians import HessianTimes
-from headeval.solver.softmax_plan import Form, form_for
+from headeval.solver.softmax_plan import Form, class_plan, form_for, form_on_a_disk
 from headeval.solver.softmax_preconditioner import curvature_at
 from headeval.solver.softmax_sample import class_sample_rows, null_class_weights
+from headeval.solver.softmax_sums import SoftmaxLossAndGradient
+from headeval.solver.stream import StreamSource
 
-TWEETS = Path(__file__).parents[3] / "shared" / "data" / "tweets_train.parquet"
 FORMS = [Form.WHOLE, Form.BLOCKS, Form.PRODUCT]
+STEPS_OF_ROUNDING = 4  # that float32 in what stands for the Hessian may make of some thirty
 
 
 @pytest.fixture(autouse=True)
@@ -111,11 +114,10 @@ def test_probabilities_are_those_of_scikit_learn() -> None:
     np.testing.assert_allclose(p, expected.predict_proba(U), rtol=0, atol=1e-9)
 
 
-@pytest.mark.skipif(not TWEETS.exists(), reason="the data folder beside the checkout is absent")
 def test_real_tweets_of_three_classes_end_at_scikit_learns_optimum_in_few_passes() -> None:
     import pyarrow.parquet as pq
 
-    table = pq.read_table(TWEETS)
+    table = pq.read_table(ROOT / "sample_data" / "tweets_train.parquet")
     X = np.array(table["embedding"].combine_chunks().flatten().to_numpy(zero_copy_only=False), dtype="f4")
     X = X.reshape(len(table), -1)
     names, y = np.unique(table["label"].to_pylist(), return_inverse=True)
@@ -254,9 +256,124 @@ def test_a_rare_class_gives_enough_rows_to_a_sample_and_all_count_as_often_as_th
     np.testing.assert_allclose(np.bincount(y[chosen], weights=s), np.bincount(y), rtol=1e-12)
     weights = rng.integers(0, 3, 50_000).astype(float)
     chosen, s = class_sample_rows(RowColumns(y, weights), 4000, 4)
+    for label in range(4):
+        there, drawn = np.count_nonzero((y == label) & (weights > 0)), y[chosen] == label
+        np.testing.assert_allclose(s[drawn], weights[chosen][drawn] * there / np.count_nonzero(drawn), rtol=1e-12)
     assert (s > 0).all()
 
 
 def test_weights_without_features_are_the_logarithms_of_the_shares() -> None:
     W = null_class_weights(RowColumns(np.array([0, 0, 1, 2], dtype=np.uint8)), 1, 3)
     np.testing.assert_allclose(W, [[0, np.log(2) * 2 / 3], [0, -np.log(2) / 3], [0, -np.log(2) / 3]], atol=1e-15)
+
+
+def loss_of(source: ArraySource, W: np.ndarray, l2: float) -> float:
+    return float(source.total(SoftmaxLossAndGradient(W[None], (None,)))[0][0]) + 0.5 * l2 * float(
+        (W[:, :-1] ** 2).sum()
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_fit_starts_near_its_end(form: Form) -> None:
+    """The sample's optimum leaves a small part of what there is to gain from weights without features."""
+    X, y = some_rows(4000, 12, 4)
+    source = source_of(X, y)
+    with mock.patch.object(softmax, "form_of", return_value=form):
+        start = class_start(source, 1.0, 4)
+    least = multinomial_fit(unit_vectors(X), y, 1.0, n_classes=4).loss
+    null = loss_of(source, null_class_weights(source.columns, 12, 4), 1.0)
+    assert loss_of(source, start.W, 1.0) - least < 0.1 * (null - least)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_hessian_of_all_rows_serves_a_share_of_them_as_well(form: Form) -> None:
+    """Of every row there are four, of which the fit takes one: its way is that of all four."""
+    X, y = some_rows(600)
+    source = source_of(np.tile(X, (4, 1)), np.tile(y, 4))
+    source.hold_out((np.arange(2400) >= 600).astype(np.int16))
+    W = null_class_weights(source.columns, 8, 3)
+    start = ClassStart(W, curvature_at(source, W, form), patience=100)
+    steps = [class_optima(source, [problem_of(source.columns, 1e-3, fold)], start)[0].steps for fold in (None, 1)]
+    assert steps[0] > 10
+    assert abs(steps[1] - steps[0]) <= STEPS_OF_ROUNDING
+
+
+def test_a_search_that_is_late_is_given_another_preconditioner() -> None:
+    """That of where it began takes more passes than it has altogether."""
+    X, y = some_rows(2400, 8, 3, sharpness=8.0)
+    source = source_of(X, y)
+    W = null_class_weights(source.columns, 8, 3)
+    start = ClassStart(W, curvature_at(source, W, Form.WHOLE), patience=6)
+    with mock.patch.object(softmax, "class_newton_on", side_effect=AssertionError):
+        fit = class_optima(source, [problem_of(source.columns, 1e-2, None)], start)[0]
+    assert fit.converged
+    assert fit.steps > start.patience
+
+
+@pytest.mark.parametrize("kind", [WholeHessian(3), HessianProducts(3)])
+@pytest.mark.parametrize("left_out", [None, 1])
+def test_a_newton_step_is_that_of_the_rows_and_the_penalty_that_count(kind: WholeHessian, left_out: int | None) -> None:
+    X, y = some_rows(400, 6)
+    folds = (np.arange(400) % 2).astype(np.int16)
+    source, l2 = ArraySource.of(X, RowColumns(y.astype(np.uint8), None, folds)), 50.0
+    W = np.random.default_rng(3).normal(size=(3, 7))
+    W -= W.mean(axis=0)
+    inside = folds != (-1 if left_out is None else left_out)
+    Xa, penalty = np.column_stack([unit_vectors(X), np.ones(400)])[inside], np.tile([l2] * 6 + [0.0], 3)
+    p = special.softmax(Xa @ W.T, axis=1)
+    A = np.einsum("nc,ce->nce", p, np.eye(3)) - np.einsum("nc,ne->nce", p, p)
+    H = np.einsum("nce,nj,nk->cjek", A, Xa, Xa).reshape(21, 21) + np.diag(penalty)
+    g = np.random.default_rng(4).normal(size=(3, 7)) * 1e-7  # so small that products are followed to four digits
+    g -= g.mean(axis=0)
+    step = kind.step(source, problem_of(source.columns, l2, left_out), W.ravel(), g.ravel())
+    assert step is not None
+    expected = np.linalg.pinv(H) @ g.ravel()
+    np.testing.assert_allclose(step, expected, rtol=0, atol=2e-3 * np.abs(expected).max())
+
+
+def test_a_class_that_no_row_is_likely_of_leaves_what_stands_for_the_hessian_finite() -> None:
+    X, y = some_rows(300, 5)
+    source = source_of(X, y)
+    W = np.zeros((3, 6))
+    W[:, -1] = [0.0, 0.0, -900.0]
+    solve = curvature_at(source, W, Form.PRODUCT).solver(1.0)
+    assert solve is not None
+    step = solve(np.random.default_rng(0).normal(size=18))
+    assert np.isfinite(step).all()
+    assert np.abs(step).max() < 1e9  # a ten-millionth of the largest curvature is taken for the least
+    empty = source_of(X, y, np.zeros(300))
+    solve = curvature_at(empty, np.zeros((3, 6)), Form.PRODUCT).solver(1.0)
+    assert solve is not None
+    assert np.isfinite(solve(np.ones(18))).all()
+
+
+def test_on_a_disk_the_whole_hessian_is_formed_only_while_it_is_quickly_formed() -> None:
+    assert [form_on_a_disk(d, C) for d, C in [(384, 3), (384, 6), (384, 7), (384, 10)]] == [
+        Form.WHOLE,  # (C − 1)(d + 1) = 770
+        Form.WHOLE,  # 1,925
+        Form.BLOCKS,  # 2,310
+        Form.BLOCKS,  # 3,465
+    ]
+    assert form_for(384, 10) is Form.WHOLE
+    assert [form_on_a_disk(384, C) for C in (100, 1000)] == [Form.BLOCKS, Form.PRODUCT]
+    for n, C, in_memory, on_a_disk in [(10**6, 10, Form.WHOLE, Form.BLOCKS), (100, 3, Form.BLOCKS, Form.WHOLE)]:
+        columns = RowColumns(np.zeros(n, dtype=np.uint8))
+        source = StreamSource(lambda _: iter(()), columns, 384, np.float32, sample_bytes=10**6)
+        assert class_plan(n, 384, C).form is in_memory
+        assert form_of(source, C) is on_a_disk
+
+
+def test_a_sample_takes_a_quarter_of_the_rows_or_little_memory() -> None:
+    for n, d, C in itertools.product([10**3, 10**4, 10**5, 10**6, 10**7], [8, 64, 384, 1024, 4096], [3, 10, 100]):
+        rows = class_plan(n, d, C).rows
+        assert rows == n or rows <= min(n // 2, max(n // 4, 2**27 // (4 * d))), (n, d, C)
+
+
+def test_where_rows_are_on_a_disk_the_sample_is_followed_to_its_end() -> None:
+    """A sample of all rows shows it: about its own optimum is left, to a tenth of a nat for each dimension."""
+    X, y = some_rows(4000, 12, 4)
+    far = StreamSource(lambda _: iter([X]), RowColumns(y.astype(np.uint8)), 12, X.dtype, sample_bytes=2 * X.nbytes)
+    least = multinomial_fit(unit_vectors(X), y, 1.0, n_classes=4).loss
+    start = class_start(far, 1.0, 4)
+    assert far.passes == 1
+    assert loss_of(source_of(X, y), start.W, 1.0) - least < 0.1 * 12

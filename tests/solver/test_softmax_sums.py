@@ -166,3 +166,17 @@ def test_the_basis_is_orthonormal_and_sums_to_zero(n_classes: int) -> None:
     Q = zero_sum_basis(n_classes)
     np.testing.assert_allclose(Q.T @ Q, np.eye(n_classes - 1), rtol=0, atol=1e-14)
     np.testing.assert_allclose(Q.sum(axis=0), 0.0, rtol=0, atol=1e-14)
+
+
+def test_rows_moved_are_those_that_count_and_have_a_logit_that_moves() -> None:
+    X, columns = some_rows()
+    s, folds = np.asarray(columns.weights), np.asarray(columns.folds)
+    s[:20] = 0.0
+    change = weights(5)[0]
+    z = np.column_stack([unit_vectors(X), np.ones(60)]) @ change.T
+    for left_out in (None, 1):
+        counts = (s > 0) & (folds != (-1 if left_out is None else left_out))
+        for by in (0.5, 1.5):
+            expected = np.count_nonzero((np.abs(z) > by).any(axis=1) & counts)
+            assert 0 < expected < counts.sum()
+            assert ArraySource.of(X, columns).total(ClassRowsMoved(change, by, left_out))[0][0] == expected

@@ -7,12 +7,15 @@ import pytest
 from scipy import special
 
 from headeval.core.multinomial import multinomial_fit
+from headeval.core.newton import LogisticFit
 from headeval.core.vectors import unit_vectors
-from headeval.solver import softmax
+from headeval.solver import softmax, softmax_path
 from headeval.solver.folds import FoldError
 from headeval.solver.memory import ArraySource
 from headeval.solver.penalty_path import AUTO
+from headeval.solver.problems import Problem
 from headeval.solver.rows import RowColumns, Rows
+from headeval.solver.softmax import ClassStart, class_optima
 from headeval.solver.softmax_training import ClassTraining, train_classes
 from headeval.solver.source import Source
 from headeval.solver.stream import StreamSource
@@ -179,11 +182,14 @@ def test_a_class_with_too_few_rows_is_named() -> None:
     assert caught.value.label == 2
 
 
-def test_separated_classes_without_a_penalty_are_said_to_have_no_head() -> None:
+@pytest.mark.parametrize("from_disk", [False, True])
+def test_separated_classes_without_a_penalty_are_said_to_have_no_head(from_disk: bool) -> None:
     X, _ = some_rows(300)
     y = (unit_vectors(X) @ np.random.default_rng(1).normal(size=(10, C))).argmax(axis=1).astype(np.uint8)
-    with pytest.raises(NotConvergedError, match="separated"):
-        trained(ArraySource.of(X, RowColumns(y)), (0.0,))
+    source = streamed(X, y) if from_disk else ArraySource.of(X, RowColumns(y))
+    with pytest.raises(NotConvergedError, match="separated") as caught:
+        trained(source, (0.0,))
+    assert "without fold" not in str(caught.value)  # it is the head itself that does not arrive
 
 
 def test_too_many_classes_without_a_penalty_are_asked_for_one_before_anything_is_read() -> None:
@@ -193,3 +199,81 @@ def test_too_many_classes_without_a_penalty_are_asked_for_one_before_anything_is
     with pytest.raises(NotConvergedError, match="--l2 above 0"):
         trained(source, (0.0,), n_classes=40)
     assert source.passes == 0
+
+
+def test_pitfall_17_groups_and_copies_together_share_a_fold() -> None:
+    X, y = some_rows(600)
+    groups, identity = np.arange(600) // 3, np.arange(600)
+    identity[300:320] = identity[:20]  # copies of rows of other groups, which tie these
+    source = ArraySource.of(X, RowColumns(y))
+    trained(source, groups=groups, identity=identity)
+    folds = source.columns.folds
+    assert folds is not None
+    for codes in (groups, identity):
+        assert all(len(set(folds[codes == code].tolist())) == 1 for code in set(codes.tolist()))
+
+
+@pytest.mark.parametrize("from_disk", [False, True])
+def test_pitfall_18_no_head_is_judged_by_a_fit_without_a_fold_that_does_not_arrive(from_disk: bool) -> None:
+    """Three rows, of one fold, keep the classes apart from being separable."""
+    X, _ = some_rows(600)
+    z = unit_vectors(X) @ np.random.default_rng(1).normal(size=(10, C))
+    y, gap = z.argmax(axis=1).astype(np.uint8), np.diff(np.sort(z, axis=1)[:, 1:], axis=1)[:, 0]
+    odd = np.array([np.flatnonzero(y == label)[gap[y == label].argmax()] for label in range(C)])
+    y[odd] = (y[odd] + 1) % C
+    groups = np.arange(600)
+    groups[odd] = 600
+    source = streamed(X, y, share=2.0) if from_disk else ArraySource.of(X, RowColumns(y))
+    with pytest.raises(NotConvergedError) as caught:
+        trained(source, (0.0,), groups=groups)
+    assert source.columns.folds is not None
+    (fold,) = set(source.columns.folds[odd].tolist())
+    assert str(caught.value).startswith(f"without fold {fold + 1}: ")
+    assert trained(ArraySource.of(X, RowColumns(y)), (0.0,), n_folds=0).fit.converged
+
+
+def test_pitfall_21_the_smallest_of_several_penalties_must_be_one_that_can_be_fitted() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(800, 200)).astype("f4"), (np.arange(800) % 40).astype(np.uint8)
+    source = streamed(X, y)
+    with pytest.raises(NotConvergedError, match="--l2 above 0"):
+        trained(source, (1.0, 1e-12), n_classes=40)
+    assert source.passes == 0
+
+
+def test_without_a_penalty_rows_on_a_disk_are_read_few_times() -> None:
+    """Newton's method is done with on the sample."""
+    X, y = some_rows(3000, 10)
+    training = trained(streamed(X, y, share=0.3), (0.0,))
+    assert training.fit.converged
+    assert training.passes <= MOST_PASSES
+
+
+@pytest.mark.parametrize("from_disk", [False, True])
+def test_penalties_that_are_too_large_for_shared_passes_follow_each_other(
+    from_disk: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each begins where the one before it ended, and the losses are the same."""
+    X, y = some_rows(1500, 10)
+    grid = (0.03, 0.1, 0.3, 1.0, 3.0)
+    together = trained(ArraySource.of(X, RowColumns(y)), grid)
+    begun: list[float] = []
+
+    def spied(source: Source, problems: list[Problem], start: ClassStart, near: list[np.ndarray]) -> list[LogisticFit]:
+        fits = class_optima(source, problems, start, near)
+        begun.append(max(float(np.abs(W - fit.w).max()) for W, fit in zip(near, fits, strict=True)))
+        return fits
+
+    monkeypatch.setattr(softmax_path, "_MOST_BYTES", 1)
+    monkeypatch.setattr(softmax_path, "class_optima", spied)
+    apart = trained(streamed(X, y) if from_disk else ArraySource.of(X, RowColumns(y)), grid)
+    assert together.path is not None
+    assert apart.path is not None
+    assert len(begun) == len(grid)
+    first = trained(ArraySource.of(X, RowColumns(y)), (0.03,)).fit.w
+    last = trained(ArraySource.of(X, RowColumns(y)), (3.0,)).fit.w
+    # Each way is a part of that from the largest penalty to the smallest.
+    assert max(begun[1:]) < 0.5 * np.abs(first - last).max()
+    losses = [[point.log_loss for point in path.points] for path in (together.path, apart.path)]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=0, atol=1e-5)
+    assert apart.l2 == together.l2

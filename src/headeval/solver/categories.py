@@ -1,8 +1,9 @@
 """Heads of many categories from one set of rows, in each of which a label may be unknown.
 
 Few rows: each category is fitted by itself on the rows where its label is known, so that nothing else moves a bit of
-it. Many rows, or rows that are read anew in every pass: the categories and their folds share the passes. What is left
-then is the work of each category's own: a sample of its rows, the Hessian of it, and one column of a matrix product.
+it. Many rows, or rows that are read anew in every pass: with one penalty the categories and their folds share the
+passes, and what is left is the work of each category's own: a sample of its rows, the Hessian of it, and one column of
+a matrix product. Several penalties are tried for one category after the other; folds and penalties share its passes.
 """
 
 import dataclasses
@@ -80,11 +81,13 @@ def train_categories(
     ----------
     source : rows with `CategoryColumns`, both classes known in each category.
     identity, groups : (n,) codes of all rows.
-    penalties, n_folds, rule, auto, judged : as for `train`; of several penalties each category gets its own.
+    penalties, n_folds, rule, auto, judged : as for `train`; of several penalties each category gets its own, tried in
+        passes of its own.
 
     Returns
     -------
-    trained : one for each category, its out-of-fold logits those of its known rows, in their order.
+    trained : one for each category, its out-of-fold logits those of its known rows, in their order. Its passes are
+        those that all categories shared or, of several penalties, its own: the order of categories is no matter.
     """
     columns = categories_of(source.columns)
     if isinstance(source, ArraySource) and columns.n * source.d <= FEW_NUMBERS:
@@ -230,7 +233,8 @@ def _fitted(
             ways[category] = [
                 search(views[category].columns, problem, start.factor, near[category]) for problem in problems[category]
             ]
-    patience = max((starts[category].patience for category in ways), default=0)
+    # The same for all of them, since it goes by the shape of the rows.
+    patience = next((starts[category].patience for category in ways), 0)
     _descend(source, views, ways, starts, patience)
     return {
         category: [ended(view, way) for way in ways[category]]

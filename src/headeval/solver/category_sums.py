@@ -10,12 +10,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from headeval.core.checks import FloatArray, IntArray
+from headeval.core.checks import UNKNOWN, FloatArray, IntArray
 from headeval.solver.rows import RowColumns, Rows
-from headeval.solver.source import Source, Sum
+from headeval.solver.source import Sum, Summable
 from headeval.solver.sums import LossAndGradient
-
-UNKNOWN = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ class OfCategory:
 
 
 class OneCategory:
-    """The rows of a source with the labels of one category; a `headeval.solver.source.Source`.
+    """The rows of a source with the labels of one category; a `headeval.solver.source.Summable`.
 
     Parameters
     ----------
@@ -131,8 +129,8 @@ class OneCategory:
     category : its number.
     """
 
-    def __init__(self, source: Source, category: int) -> None:
-        self._source, self._category = source, category
+    def __init__(self, source: Summable, category: int) -> None:
+        self._source, self._category, self._before = source, category, source.passes
         self._columns: tuple[RowColumns, RowColumns] | None = None
         self.d, self.costly, self.most_sampled = source.d, source.costly, source.most_sampled
 
@@ -146,19 +144,12 @@ class OneCategory:
 
     @property
     def passes(self) -> int:
-        """How often all rows have been looked at."""
-        return self._source.passes
+        """How often all rows have been looked at since there is this view of them."""
+        return self._source.passes - self._before
 
     def total(self, what: Sum) -> tuple[NDArray[Any], ...]:
         """Return the sums over all rows, in one pass."""
         return self._source.total(OfCategory(what, self._category))
-
-    def hold_out(self, folds: NDArray[np.int16]) -> None:
-        """Let each row belong to a fold of this category from now on, (n,)."""
-        columns = categories_of(self._source.columns)
-        every = np.zeros(columns.labels.shape, dtype=np.int16) if columns.folds is None else columns.folds.copy()
-        every[self._category] = folds
-        self._source.hold_out(every)
 
     def rows_at(self, positions: IntArray) -> Rows:
         """Return the rows at increasing positions, in memory."""

@@ -11,7 +11,7 @@ from headeval.solver.lbfgs import Search, Solve, run
 from headeval.solver.preconditioner import Factor
 from headeval.solver.problems import Problem, one_class, total_weight
 from headeval.solver.rows import RowColumns
-from headeval.solver.source import Source
+from headeval.solver.source import Summable
 from headeval.solver.sums import Hessian, LossAndGradient, Together
 
 METHOD = "preconditioned L-BFGS"
@@ -23,7 +23,7 @@ LATE = {Reason.STEP_LIMIT, Reason.STALLED}
 HessianAt = Callable[[FloatArray], FloatArray]
 
 
-def hessian_of(source: Source) -> HessianAt:
+def hessian_of(source: Summable) -> HessianAt:
     """Return what forms the Hessian of a source's rows, without a penalty, from float32 products."""
     few = source.columns.n <= FEW_ROWS
     return lambda w: source.total(Hessian(w, single=True, few=few))[0]
@@ -44,7 +44,7 @@ def search(columns: RowColumns, problem: Problem, factor: Factor, w: FloatArray)
 
 
 def begun(
-    source: Source, problems: Sequence[Problem], near: Sequence[FloatArray], *, single: bool = False
+    source: Summable, problems: Sequence[Problem], near: Sequence[FloatArray], *, single: bool = False
 ) -> list[Search]:
     """Return searches after one pass that forms their first gradients and, in the middle of them, the Hessian."""
     gradients = LossAndGradient(np.stack(near), tuple(problem.left_out for problem in problems), single)
@@ -66,7 +66,7 @@ def begun(
 
 
 def descend(
-    source: Source,
+    source: Summable,
     ways: Sequence[Search],
     hessian: HessianAt,
     *,
@@ -96,7 +96,7 @@ def descend(
         run(source, ways, most_passes=patience, single=single)
 
 
-def ended(source: Source, way: Search) -> LogisticFit:
+def ended(source: Summable, way: Search) -> LogisticFit:
     """Return the story of a search; one that has not arrived goes on with Newton's method."""
     if way.reason is not Reason.CONVERGED:
         return newton_on(source, way.problem, way.w)

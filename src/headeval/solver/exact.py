@@ -11,7 +11,7 @@ import numpy as np
 from headeval.core.checks import FloatArray
 from headeval.core.newton import MOST_HALVINGS, SETTLED, STEP_TOLERANCE, LogisticFit, Reason, judged, newton_step
 from headeval.solver.problems import Problem
-from headeval.solver.source import Source, Sum
+from headeval.solver.source import Sum, Summable
 from headeval.solver.sums import Hessian, LossAndGradient, RowsMoved
 
 MOST_STEPS = 100
@@ -33,7 +33,7 @@ class Kind(Protocol):
     def moved(self, change: FloatArray, left_out: int | None) -> Sum:
         """Return the sum of rows that a change of w moves by more than `SETTLED`."""
 
-    def step(self, source: Source, problem: Problem, w: FloatArray, g: FloatArray) -> FloatArray | None:
+    def step(self, source: Summable, problem: Problem, w: FloatArray, g: FloatArray) -> FloatArray | None:
         """Return the Newton step δ at w with the gradient g, None where the Hessian is singular."""
 
 
@@ -50,7 +50,7 @@ class Binary:
         """Return the sum of rows that a change of w moves by more than `SETTLED`."""
         return RowsMoved(change, SETTLED, left_out)
 
-    def step(self, source: Source, problem: Problem, w: FloatArray, g: FloatArray) -> FloatArray | None:
+    def step(self, source: Summable, problem: Problem, w: FloatArray, g: FloatArray) -> FloatArray | None:
         """Return the Newton step from the whole Hessian."""
         H = source.total(Hessian(w, problem.left_out))[0]
         penalty = _penalty(source, problem, 1)
@@ -58,7 +58,7 @@ class Binary:
         return newton_step(H, g, penalty)
 
 
-def newton_on(source: Source, problem: Problem, w: FloatArray, kind: Kind | None = None) -> LogisticFit:
+def newton_on(source: Summable, problem: Problem, w: FloatArray, kind: Kind | None = None) -> LogisticFit:
     """Take Newton steps from w; each is halved only while it would raise the loss.
 
     Parameters
@@ -103,11 +103,11 @@ def newton_on(source: Source, problem: Problem, w: FloatArray, kind: Kind | None
     return judged(w, loss, steps, gradient_norm, problem.tolerance, reason)
 
 
-def _measured(source: Source, problem: Problem, kind: Kind, w: FloatArray) -> tuple[float, FloatArray, int]:
+def _measured(source: Summable, problem: Problem, kind: Kind, w: FloatArray) -> tuple[float, FloatArray, int]:
     losses, gradients, wrong = source.total(kind.gradient(w, problem.left_out))
     penalty = _penalty(source, problem, kind.classes)
     return float(losses[0] + 0.5 * penalty @ np.square(w)), gradients[0].ravel() + penalty * w, int(wrong[0])
 
 
-def _penalty(source: Source, problem: Problem, classes: int) -> FloatArray:
+def _penalty(source: Summable, problem: Problem, classes: int) -> FloatArray:
     return np.tile(np.append(np.full(source.d, problem.l2), 0.0), classes)

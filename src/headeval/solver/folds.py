@@ -1,21 +1,39 @@
 """Folds of rows, stratified and with groups kept whole."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from headeval.core.checks import IntArray
+from headeval.printable import quoted
 
 
 class FoldError(ValueError):
     """The rows cannot be divided into such folds; the text says why.
+
+    Parameters
+    ----------
+    text : with `{}` where a class stands, of more than two.
+    n_classes : C.
 
     Attributes
     ----------
     label : of the class that has too few rows, where it is one of more than two.
     """
 
-    def __init__(self, text: str, *, label: int | None = None) -> None:
-        super().__init__(text)
-        self.label = label
+    def __init__(self, text: str, *, label: int | None = None, n_classes: int = 2) -> None:
+        super().__init__(text if label is None else text.format(f"class {label + 1} of {n_classes}"))
+        self.label, self._text = label, text
+
+    def told(self, names: Sequence[str]) -> str:
+        """Return the text with the class by its name, which only others know.
+
+        Examples
+        --------
+        >>> FoldError("{} has 1", label=2, n_classes=3).told(["a", "b", "c"])
+        "class 'c' has 1"
+        """
+        return str(self) if self.label is None else self._text.format(f"class {quoted(names[self.label])}")
 
 
 def stratified_folds(
@@ -57,9 +75,9 @@ def stratified_folds(
     for fold in range(n_folds):
         left = np.bincount(labels[folds != fold], minlength=n_classes)
         if not left.all():
-            which = f"class {int(left.argmin()) + 1} of {n_classes}" if n_classes > 2 else "one class"
-            label = int(left.argmin()) if n_classes > 2 else None
-            raise FoldError(f"the rows of {which} all fall into one fold, so nothing is left to fit on", label=label)
+            which, label = ("{}", int(left.argmin())) if n_classes > 2 else ("one class", None)
+            text = f"the rows of {which} all fall into one fold, so nothing is left to fit on"
+            raise FoldError(text, label=label, n_classes=n_classes)
         if not (folds == fold).any():
             raise FoldError(f"there are fewer groups than the {n_folds} folds")
     return folds
@@ -107,7 +125,7 @@ def _enough_rows(labels: IntArray, n_folds: int, n_classes: int) -> None:
     needs = f"{n_folds} folds need at least {n_folds} rows of each class"
     if n_classes == 2:
         raise FoldError(f"{needs}, the smaller has {sizes[smallest]}")
-    raise FoldError(f"{needs}, class {smallest + 1} of {n_classes} has {sizes[smallest]}", label=smallest)
+    raise FoldError(f"{needs}, {{}} has {sizes[smallest]}", label=smallest, n_classes=n_classes)
 
 
 def _deal_groups(

@@ -19,7 +19,7 @@ import numpy as np
 from headeval.core.checks import FloatArray
 from headeval.core.newton import Reason
 from headeval.solver.problems import Problem
-from headeval.solver.source import Source, Sum
+from headeval.solver.source import Sum, Summable
 from headeval.solver.sums import LossAndGradient
 
 MEMORY = 16
@@ -141,7 +141,7 @@ def loss_and_gradient(W: FloatArray, problems: Sequence[Problem], single: bool) 
 
 
 def run(
-    source: Source,
+    source: Summable,
     searches: Sequence[Search],
     *,
     most_passes: int,

@@ -23,7 +23,7 @@ from headeval.solver.memory import ArraySource
 from headeval.solver.preconditioner import Factor
 from headeval.solver.problems import null_weights, problem_of, problem_of_a_sample, total_weight
 from headeval.solver.sample import Sampled, sample_of
-from headeval.solver.source import Source
+from headeval.solver.source import Summable
 from headeval.solver.sums import LossAndGradient
 
 FEW_DIMENSIONS = 24  # for which a whole Hessian costs no more than a gradient
@@ -53,7 +53,7 @@ class Start:
 
 
 def optima(
-    source: Source,
+    source: Summable,
     *,
     l2: float,
     left_out: Sequence[int | None] = (None,),
@@ -92,7 +92,7 @@ def optima(
     return [ended(source, way) for way in ways]
 
 
-def starting_point(source: Source, *, l2: float) -> Start:
+def starting_point(source: Summable, *, l2: float) -> Start:
     """Return the optimum of a sample and the factors of its Hessian."""
     null = null_weights(source.columns, source.d)
     if is_small(source):
@@ -111,12 +111,12 @@ def starting_point(source: Source, *, l2: float) -> Start:
     return Start(w, factors[l2], sampled.hessian, sampled.plan.patience)
 
 
-def is_small(source: Source) -> bool:
+def is_small(source: Summable) -> bool:
     """Whether the contract's own IRLS is the quickest way."""
     return not source.costly and (source.columns.n + source.d) * (source.d + 1) ** 2 <= FEW_PRODUCTS
 
 
-def _irls(source: Source, l2: float, left_out: int | None) -> LogisticFit:
+def _irls(source: Summable, l2: float, left_out: int | None) -> LogisticFit:
     rows = source.rows_at(np.arange(source.columns.n))
     Xa = np.column_stack([unit_vectors(rows.embeddings), np.ones(rows.n)])
     penalty = np.append(np.full(source.d, l2), 0.0)
@@ -124,7 +124,7 @@ def _irls(source: Source, l2: float, left_out: int | None) -> LogisticFit:
     return newton(LogisticProblem(Xa, y, s, penalty), MOST_STEPS, stop_if_separated=True)
 
 
-def _from_far(source: Source, l2: float) -> Start:
+def _from_far(source: Summable, l2: float) -> Start:
     """Start from as many rows as memory holds."""
     return start_from(sample_of(source, source.most_sampled), l2=l2)
 
@@ -139,7 +139,7 @@ def start_from(some: ArraySource, *, l2: float) -> Start:
     return Start(way.w, near.factor, patience=FAR_PATIENCE)
 
 
-def _newton_on_sample(some: Source, l2: float, near: Start) -> Start:
+def _newton_on_sample(some: Summable, l2: float, near: Start) -> Start:
     """Spare Newton's method its many passes over all rows where the sample shows that their loss has a minimum."""
     fit = newton_on(some, problem_of(some.columns, l2, None), near.w)
     _, _, wrong = some.total(LossAndGradient(fit.w[None], (None,)))

@@ -16,7 +16,7 @@ from headeval.solver.optimum import Start
 from headeval.solver.problems import Problem, null_weights, problem_of, total_weight
 from headeval.solver.rows import Rows, scratch, tile_rows
 from headeval.solver.sample import Sampled, sample_of
-from headeval.solver.source import Source
+from headeval.solver.source import Summable
 from headeval.solver.sums import GROUP_TILES, tile_logits
 
 AUTO = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -109,7 +109,7 @@ class Tried:
 
 
 def regularisation_path(
-    source: Source, penalties: Sequence[float], *, n_folds: int, rule: Rule, all_of_them: bool = True
+    source: Summable, penalties: Sequence[float], *, n_folds: int, rule: Rule, all_of_them: bool = True
 ) -> Tried:
     """Try penalties by the loss of rows that each fit has not seen.
 
@@ -175,7 +175,7 @@ def _chosen(points: Sequence[PathPoint], rule: Rule) -> float:
     return max(point.l2 for point in points if point.log_loss <= best.log_loss + best.standard_error)
 
 
-def _all_rows(source: Source, grid: Sequence[float], all_of_them: bool) -> dict[float, Start]:
+def _all_rows(source: Summable, grid: Sequence[float], all_of_them: bool) -> dict[float, Start]:
     """Return for each penalty about the optimum of all rows, with its factor."""
     sampled, null = Sampled.of(source), null_weights(source.columns, source.d)
     # Each starts where the loss of a sample ends with it; all share one Hessian, to which they are added.
@@ -205,14 +205,14 @@ def _all_rows(source: Source, grid: Sequence[float], all_of_them: bool) -> dict[
     return dict(sorted(found.items()))
 
 
-def _of_a_sample(source: Source, grid: Sequence[float], all_of_them: bool) -> dict[float, Start]:
+def _of_a_sample(source: Summable, grid: Sequence[float], all_of_them: bool) -> dict[float, Start]:
     """Return for each penalty the optimum of as many rows as memory holds."""
     fits = _all_rows(sample_of(source, source.most_sampled), grid, all_of_them)
     return {l2: Start(start.w, start.factor) for l2, start in fits.items()}
 
 
 def _folds(
-    source: Source, fits: Mapping[float, Start], n_folds: int, all_of_them: bool
+    source: Summable, fits: Mapping[float, Start], n_folds: int, all_of_them: bool
 ) -> dict[float, list[FloatArray]]:
     """Return for each penalty about the optimum without each fold."""
     found: dict[float, list[FloatArray]] = {}
@@ -244,6 +244,6 @@ def _folds(
     return found
 
 
-def _near(source: Source, l2: float, left_out: int | None, all_of_them: bool) -> Problem:
+def _near(source: Summable, l2: float, left_out: int | None, all_of_them: bool) -> Problem:
     enough = CLOSE_ENOUGH if all_of_them else CLOSE_ON_A_GRID
     return problem_of(source.columns, l2, left_out, enough * total_weight(source.columns, None))

@@ -15,7 +15,7 @@ from headeval.solver.plan import Plan, plan
 from headeval.solver.preconditioner import Factor
 from headeval.solver.problems import problem_of_a_sample
 from headeval.solver.rows import RowColumns
-from headeval.solver.source import Source
+from headeval.solver.source import Summable
 
 _ROUNDS = 2
 
@@ -30,11 +30,11 @@ class Sampled:
     plan : how much work it is worth.
     """
 
-    rows: Source
+    rows: Summable
     plan: Plan
 
     @classmethod
-    def of(cls, source: Source) -> Self:
+    def of(cls, source: Summable) -> Self:
         """Return the sample that the plan for a source's shape wants."""
         planned = plan(source.columns.n, source.d)
         small = planned.rows >= source.columns.n
@@ -58,7 +58,7 @@ class Sampled:
         return hessian_of(self.rows)(w)
 
 
-def sample_of(source: Source, most: int) -> ArraySource:
+def sample_of(source: Summable, most: int) -> ArraySource:
     """Return about `most` of the rows in memory, with weights that make them stand for all."""
     chosen, s = sample_rows(source.columns, most)
     rows = source.rows_at(chosen)

@@ -31,7 +31,7 @@ from headeval.solver.softmax_plan import Form, class_plan, form_on_a_disk
 from headeval.solver.softmax_preconditioner import Curvature, Whole, curvature_at, solvers
 from headeval.solver.softmax_sample import class_totals, null_class_weights, sample_of_classes
 from headeval.solver.softmax_sums import SoftmaxLossAndGradient
-from headeval.solver.source import Source, Sum
+from headeval.solver.source import Sum, Summable
 from headeval.solver.sums import Together
 
 # Passes after which a search gets another preconditioner, and how often. A product takes a hundred anyway.
@@ -58,7 +58,7 @@ class ClassStart:
 
 
 def class_optima(
-    source: Source, problems: Sequence[Problem], start: ClassStart, near: Sequence[FloatArray] | None = None
+    source: Summable, problems: Sequence[Problem], start: ClassStart, near: Sequence[FloatArray] | None = None
 ) -> list[LogisticFit]:
     """Minimise the loss of each problem; all share each pass.
 
@@ -86,14 +86,14 @@ def class_optima(
     return [replace(fit, w=fit.w.reshape(n_classes, -1)) for fit in fits]
 
 
-def class_start(source: Source, l2: float, n_classes: int) -> ClassStart:
+def class_start(source: Summable, l2: float, n_classes: int) -> ClassStart:
     """Return the optimum of a sample and what stands for its Hessian."""
     if is_small(source, n_classes):
         return ClassStart(null_class_weights(source.columns, source.d, n_classes))
     return _from_far(source, l2, n_classes) if source.costly else _from_sample(source, l2, n_classes)
 
 
-def _from_sample(source: Source, l2: float, n_classes: int) -> ClassStart:
+def _from_sample(source: Summable, l2: float, n_classes: int) -> ClassStart:
     null = null_class_weights(source.columns, source.d, n_classes)
     if l2 < LEAST_PENALTY * total_weight(source.columns, None):
         return ClassStart(null)
@@ -109,7 +109,7 @@ def _from_sample(source: Source, l2: float, n_classes: int) -> ClassStart:
     return ClassStart(W, curvature_at(some, W, form), patience=_patience(form))
 
 
-def _from_far(source: Source, l2: float, n_classes: int) -> ClassStart:
+def _from_far(source: Summable, l2: float, n_classes: int) -> ClassStart:
     """Start from as many rows as memory holds."""
     some = sample_of_classes(source, source.most_sampled, n_classes)
     near, form = _from_sample(some, l2, n_classes), form_of(source, n_classes)
@@ -137,7 +137,7 @@ def sums_of(n_classes: int) -> Callable[[FloatArray, Sequence[Problem], bool], S
     return made
 
 
-def descend(source: Source, ways: Sequence[Search], again: CurvatureAt, patience: int) -> None:
+def descend(source: Summable, ways: Sequence[Search], again: CurvatureAt, patience: int) -> None:
     """Let searches go on until they have ended, or were given a new preconditioner often enough."""
     if not ways:
         return
@@ -155,14 +155,14 @@ def descend(source: Source, ways: Sequence[Search], again: CurvatureAt, patience
         run(source, ways, most_passes=patience, sum_of=sums)
 
 
-def form_of(source: Source, n_classes: int) -> Form:
+def form_of(source: Summable, n_classes: int) -> Form:
     """Return what stands for the Hessian of a source's rows."""
     if source.costly:
         return form_on_a_disk(source.d, n_classes)
     return class_plan(source.columns.n, source.d, n_classes).form
 
 
-def _forming(source: Source, form: Form) -> CurvatureAt:
+def _forming(source: Summable, form: Form) -> CurvatureAt:
     return lambda W: curvature_at(source, W, form)
 
 
@@ -170,12 +170,12 @@ def _patience(form: Form) -> int:
     return PATIENCE_WITH_PRODUCTS if form is Form.PRODUCT else PATIENCE
 
 
-def is_small(source: Source, n_classes: int) -> bool:
+def is_small(source: Summable, n_classes: int) -> bool:
     """Whether the reference Newton method is the quickest way."""
     return not source.costly and (source.columns.n + source.d) * (n_classes * (source.d + 1)) ** 2 <= FEW_PRODUCTS
 
 
-def _ways(source: Source, problems: Sequence[Problem], near: Sequence[FloatArray], start: ClassStart) -> list[Search]:
+def _ways(source: Summable, problems: Sequence[Problem], near: Sequence[FloatArray], start: ClassStart) -> list[Search]:
     """Return searches that begin at `near`; those without a preconditioner have ended."""
     found = solvers(start.curvature, [problem.l2 for problem in problems]) if start.curvature else {}
     ways = []
@@ -190,7 +190,9 @@ def _ways(source: Source, problems: Sequence[Problem], near: Sequence[FloatArray
     return ways
 
 
-def _begun(source: Source, problems: Sequence[Problem], near: Sequence[FloatArray], start: ClassStart) -> list[Search]:
+def _begun(
+    source: Summable, problems: Sequence[Problem], near: Sequence[FloatArray], start: ClassStart
+) -> list[Search]:
     """Return searches after one pass that forms their first gradients and, where it may be formed, the Hessian."""
     C = len(start.W)
     if form_of(source, C) is not Form.WHOLE:
@@ -211,21 +213,21 @@ def _share(columns: RowColumns, problem: Problem, solve: Solve) -> Solve:
     return lambda g: solve(g) / share
 
 
-def _ended(source: Source, way: Search) -> LogisticFit:
+def _ended(source: Summable, way: Search) -> LogisticFit:
     if way.reason is not Reason.CONVERGED:
         return _newton(source, way.problem, way.w.reshape(way.classes, -1))
     tolerance = max(way.problem.tolerance, way.gradient_norm)  # larger where it was close enough
     return judged(way.w, way.loss, way.steps, way.gradient_norm, tolerance, Reason.CONVERGED, METHOD)
 
 
-def _newton(source: Source, problem: Problem, W: FloatArray) -> LogisticFit:
+def _newton(source: Summable, problem: Problem, W: FloatArray) -> LogisticFit:
     if not class_totals(source.columns, problem.left_out, len(W)).all():
         # The intercept of a class without rows would go on for ever.
         return judged(W.ravel(), np.inf, 0, np.inf, problem.tolerance, Reason.SEPARABLE)
     return class_newton_on(source, problem, W)
 
 
-def _reference(source: Source, problem: Problem, n_classes: int) -> LogisticFit:
+def _reference(source: Summable, problem: Problem, n_classes: int) -> LogisticFit:
     rows = source.rows_at(np.arange(source.columns.n))
     Xa = np.column_stack([unit_vectors(rows.embeddings), np.ones(rows.n)])
     y, s = rows.columns.labels.astype(np.int64), rows.columns.counted(problem.left_out)

@@ -13,14 +13,14 @@ from headeval.solver.softmax_hessians import HessianTimes, SoftmaxHessian, zero_
 from headeval.solver.softmax_plan import Form, form_for
 from headeval.solver.softmax_preconditioner import curvature_at
 from headeval.solver.softmax_sums import ClassRowsMoved, SoftmaxLossAndGradient
-from headeval.solver.source import Source, Sum
+from headeval.solver.source import Sum, Summable
 
 NEWTON_CG = "Newton (conjugate gradients)"
 _MOST_PRODUCTS = 200  # for one step
 _LOOSEST = 0.1  # of the gradient may be left over by a step far from the optimum
 
 
-def class_newton_on(source: Source, problem: Problem, W: FloatArray) -> LogisticFit:
+def class_newton_on(source: Summable, problem: Problem, W: FloatArray) -> LogisticFit:
     """Take Newton steps from W (C, d+1), whose rows sum to zero, with the whole Hessian while it may be formed.
 
     Returns
@@ -47,7 +47,7 @@ class WholeHessian:
         """Return the sum of rows that a change of w moves by more than `SETTLED`."""
         return ClassRowsMoved(change.reshape(self.classes, -1), SETTLED, left_out)
 
-    def step(self, source: Source, problem: Problem, w: FloatArray, g: FloatArray) -> FloatArray | None:
+    def step(self, source: Summable, problem: Problem, w: FloatArray, g: FloatArray) -> FloatArray | None:
         """Return the Newton step, whose rows sum to zero."""
         W, basis = w.reshape(self.classes, -1), zero_sum_basis(self.classes)
         H = source.total(SoftmaxHessian(W, problem.left_out))[0]
@@ -68,7 +68,7 @@ class HessianProducts(WholeHessian):
 
     __slots__ = ()
 
-    def step(self, source: Source, problem: Problem, w: FloatArray, g: FloatArray) -> FloatArray | None:
+    def step(self, source: Summable, problem: Problem, w: FloatArray, g: FloatArray) -> FloatArray | None:
         """Return about the Newton step, the nearer to it the smaller the gradient is."""
         W = w.reshape(self.classes, -1)
         solve = curvature_at(source, W).solver(problem.l2)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from headeval.core.checks import FloatArray
 from headeval.solver.rows import Rows, scratch, tile_rows
-from headeval.solver.softmax_sums import class_logits, class_probabilities, narrow_tiles, softmax_in_place
+from headeval.solver.softmax_sums import class_logits, narrow_tiles, row_probabilities, softmax_in_place
 from headeval.solver.sums import GROUP_TILES, roomy
 
 
@@ -79,7 +79,7 @@ class SoftmaxHessian:
         H = np.empty((q, k, q, k), dtype=dtype)
         with roomy(single=self.single), np.errstate(under="ignore"):
             U = _units(rows, dtype)
-            p = class_probabilities(rows, self.W)
+            p = row_probabilities(rows, self.W)
             at = basis.T @ p  # (q, m): Qᵀ p
             s = rows.columns.counted(self.left_out)
             scaled = np.empty_like(U)
@@ -123,7 +123,7 @@ class ClassHessians:
     def of(self, rows: Rows) -> tuple[NDArray[Any]]:
         """Return the sum over these rows."""
         with roomy(single=True), np.errstate(under="ignore"):
-            U, p = _units(rows, np.float32), class_probabilities(rows, self.W)
+            U, p = _units(rows, np.float32), row_probabilities(rows, self.W)
             roots = np.sqrt(rows.columns.counted(None) * p * (1.0 - p))
             H = np.empty((len(self.W), rows.d + 1, rows.d + 1), dtype=np.float32)
             scaled = np.empty_like(U)
@@ -155,7 +155,7 @@ class MeanCurvature:
         """Return the sum over these rows."""
         total = np.zeros((len(self.W), len(self.W)))
         for tile in narrow_tiles(rows, len(self.W)):
-            p = class_probabilities(tile, self.W)
+            p = row_probabilities(tile, self.W)
             with np.errstate(under="ignore"):
                 sp = p * tile.columns.counted(None)
                 total -= sp @ p.T

@@ -13,7 +13,7 @@ from headeval.solver.rows import Rows, scratch, tile_rows
 from headeval.solver.softmax import ClassStart, class_optima
 from headeval.solver.softmax_plan import Form, form_for
 from headeval.solver.softmax_sums import class_logits, narrow_tiles
-from headeval.solver.source import Source
+from headeval.solver.source import Summable
 from headeval.solver.sums import GROUP_TILES
 
 _MOST_BYTES = 2**29  # of searches that share passes
@@ -55,7 +55,7 @@ class ClassHeldOutLoss:
 
 
 def class_path(
-    source: Source, start: ClassStart, penalties: Sequence[float], *, n_folds: int, rule: Rule, rough: bool
+    source: Summable, start: ClassStart, penalties: Sequence[float], *, n_folds: int, rule: Rule, rough: bool
 ) -> tuple[Path, list[FloatArray]]:
     """Try penalties by the loss of rows that each fit has not seen.
 
@@ -87,7 +87,7 @@ def class_path(
     return path, fits[path.chosen]
 
 
-def _shared(source: Source, start: ClassStart, grid: Sequence[float], n_folds: int) -> Iterator[Sequence[float]]:
+def _shared(source: Summable, start: ClassStart, grid: Sequence[float], n_folds: int) -> Iterator[Sequence[float]]:
     """Yield penalties whose fits are near enough to memory's bounds to share passes, from the largest on."""
     numbers = start.W.size
     of_a_penalty = 8 * numbers * 2 * (MEMORY + 3) * n_folds

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headeval.core.checks import FloatArray
+from headeval.solver.descent import FEW_ROWS
 from headeval.solver.lbfgs import Solve
 from headeval.solver.preconditioner import Factor
 from headeval.solver.softmax_hessians import ClassHessians, MeanCurvature, SoftmaxHessian, zero_sum_basis
 from headeval.solver.softmax_plan import Form, form_for
-from headeval.solver.source import Source
+from headeval.solver.source import Summable
 from headeval.solver.sums import Hessian
 
-FEW_ROWS = 2**15  # whose products float32 adds up without a trace in a preconditioner
 _LEAST = 1e-7  # of the largest eigenvalue: below it float32 products are rounding
 
 
@@ -33,7 +33,7 @@ class Curvature(Protocol):
         """Return what multiplies flat vectors (C(d+1),) with nearly the inverse Hessian, None where it is singular."""
 
 
-def curvature_at(source: Source, W: FloatArray, form: Form | None = None) -> Curvature:
+def curvature_at(source: Summable, W: FloatArray, form: Form | None = None) -> Curvature:
     """Return what stands for the Hessian of a source's rows at W (C, d+1), in the best form for its size by default."""
     form = form or form_for(source.d, len(W))
     if form is Form.PRODUCT:
@@ -118,7 +118,7 @@ class Product:
     total: float
 
     @classmethod
-    def of(cls, source: Source, W: FloatArray) -> Self:
+    def of(cls, source: Summable, W: FloatArray) -> Self:
         """Return it for W (C, d+1), after two passes."""
         null = np.zeros(source.d + 1)
         # p(1 − p) is ¼ everywhere at zero weights of two classes.

@@ -7,7 +7,7 @@ import numpy as np
 from headeval.core.checks import FloatArray, IntArray
 from headeval.solver.memory import ArraySource
 from headeval.solver.rows import RowColumns
-from headeval.solver.source import Source
+from headeval.solver.source import Summable
 
 
 def class_totals(columns: RowColumns, left_out: int | None, n_classes: int) -> FloatArray:
@@ -25,7 +25,7 @@ def null_class_weights(columns: RowColumns, d: int, n_classes: int) -> FloatArra
     return W
 
 
-def sample_of_classes(source: Source, most: int, n_classes: int) -> ArraySource:
+def sample_of_classes(source: Summable, most: int, n_classes: int) -> ArraySource:
     """Return about `most` of the rows in memory, with weights that make them stand for all."""
     chosen, s = class_sample_rows(source.columns, most, n_classes)
     rows = source.rows_at(chosen)

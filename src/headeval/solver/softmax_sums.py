@@ -143,7 +143,7 @@ def class_logits(E: NDArray[Any], inverse_norms: FloatArray, W: FloatArray) -> N
     return z
 
 
-def class_probabilities(rows: Rows, W: FloatArray) -> FloatArray:
+def row_probabilities(rows: Rows, W: FloatArray) -> FloatArray:
     """Return the probabilities (C, m) of rows for weights (C, d+1)."""
     tiled = narrow_tiles(rows, len(W))
     parts = [class_logits(scratch(tile.embeddings), tile.inverse_norms, W[None])[0] for tile in tiled]

@@ -7,15 +7,20 @@ import numpy as np
 
 from headeval.core.checks import FloatArray, IntArray
 from headeval.core.newton import LogisticFit
-from headeval.solver.folds import joined_groups, stratified_folds
 from headeval.solver.optimum import LEAST_PENALTY
 from headeval.solver.penalty_path import Path, Rule
 from headeval.solver.problems import problem_of, total_weight, weight_of_a_row
 from headeval.solver.softmax import ClassStart, class_optima, class_start
 from headeval.solver.softmax_path import class_path
 from headeval.solver.softmax_plan import MOST_COORDINATES, Form, form_for
-from headeval.solver.source import Source
-from headeval.solver.training import FOLD_CLOSE_ENOUGH, FOLD_SEED, NotConvergedError
+from headeval.solver.source import Source, Summable
+from headeval.solver.training import (
+    FOLD_CLOSE_ENOUGH,
+    NotConvergedError,
+    converged,
+    dealt_folds,
+    repeated_rows,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ def train_classes(
     source : the rows; `source.columns.labels` are codes 0..C−1, each of them there.
     n_classes : C ≥ 2.
     penalties : l2; of several the one is taken that does best out of fold, by `rule`.
-    n_folds : 0 for none, else ≥ 2; the shuffle has the fixed seed `FOLD_SEED`.
+    n_folds : 0 for none, else ≥ 2; the shuffle has the fixed seed of `train`.
     identity : (n,) codes, equal for rows with the same embedding: copies of a row in another fold would give it away.
     groups : (n,) codes; rows of one group share a fold.
     auto : whether the penalties are a grid, whose fits may end early.
@@ -76,8 +81,7 @@ def train_classes(
     if not n_folds:
         start = class_start(source, penalties[0], n_classes)
         return ClassTraining(_of_all(source, penalties[0], start), penalties[0], source.passes)
-    repeated = int(identity.size - np.unique(identity).size)
-    _hold_out(source, n_classes, n_folds, identity, groups)
+    source.hold_out(dealt_folds(source.columns.labels, n_folds, identity=identity, groups=groups, n_classes=n_classes))
     path, fold_weights, l2 = None, None, penalties[0]
     start = class_start(source, sorted(penalties)[len(penalties) // 2], n_classes)
     if len(penalties) > 1:
@@ -90,22 +94,15 @@ def train_classes(
     fit, fold_fits = _all_and_folds(source, l2, start, fold_weights, n_folds)
     # One weight vector a class is a target of the source, and each row has the weights of its fold.
     logits = source.logits(np.stack([fold_fit.w for fold_fit in fold_fits], axis=1))
-    return ClassTraining(fit, l2, source.passes, np.ascontiguousarray(logits.T), repeated, path)
+    return ClassTraining(fit, l2, source.passes, np.ascontiguousarray(logits.T), repeated_rows(identity), path)
 
 
-def _hold_out(source: Source, n_classes: int, n_folds: int, identity: IntArray, groups: IntArray | None) -> None:
-    groups = identity if groups is None else joined_groups(groups, identity)
-    rng, labels = np.random.default_rng(FOLD_SEED), source.columns.labels.astype(np.int64)
-    folds = stratified_folds(labels, n_folds, rng=rng, groups=groups, n_classes=n_classes)
-    source.hold_out(folds.astype(np.int16))
-
-
-def _of_all(source: Source, l2: float, start: ClassStart) -> LogisticFit:
-    return _converged(class_optima(source, [problem_of(source.columns, l2, None)], start)[0], "")
+def _of_all(source: Summable, l2: float, start: ClassStart) -> LogisticFit:
+    return converged(class_optima(source, [problem_of(source.columns, l2, None)], start)[0], "")
 
 
 def _all_and_folds(
-    source: Source, l2: float, start: ClassStart, near: list[FloatArray] | None, n_folds: int
+    source: Summable, l2: float, start: ClassStart, near: list[FloatArray] | None, n_folds: int
 ) -> tuple[LogisticFit, list[LogisticFit]]:
     enough = FOLD_CLOSE_ENOUGH * weight_of_a_row(source.columns)
     problems = [problem_of(source.columns, l2, fold, enough) for fold in range(n_folds)]
@@ -113,26 +110,20 @@ def _all_and_folds(
         of_all = problem_of(source.columns, l2, None)
         both = [start.W, *(near or [start.W] * n_folds)]
         fit, *fold_fits = class_optima(source, [of_all, *problems], start, both)
-        _converged(fit, "")
+        converged(fit, "")
     else:
         # By itself, so that folds change no bit of the head; and the folds' optima are near the one of all rows.
         fit = _of_all(source, l2, start)
         fold_fits = class_optima(source, problems, start, near or [fit.w] * n_folds)
     for number, fold_fit in enumerate(fold_fits, start=1):
-        _converged(fold_fit, f"without fold {number}: ")
+        converged(fold_fit, f"without fold {number}: ")
     return fit, fold_fits
 
 
-def _feasible(source: Source, l2: float, n_classes: int) -> None:
+def _feasible(source: Summable, l2: float, n_classes: int) -> None:
     """Refuse what only the whole Hessian could decide where it is too large to form."""
     if form_for(source.d, n_classes) is not Form.WHOLE and l2 < LEAST_PENALTY * total_weight(source.columns, None):
         raise NotConvergedError(
             f"with {n_classes:,} classes of {source.d:,} dimensions a fit needs a penalty: use --l2 above 0 "
             f"(without one at most {MOST_COORDINATES:,} weights can be fitted)"
         )
-
-
-def _converged(fit: LogisticFit, where: str) -> LogisticFit:
-    if not fit.converged:
-        raise NotConvergedError(f"{where}{fit.reason.value} (‖g‖∞ {fit.gradient_norm:.1e} after {fit.steps} steps)")
-    return fit

@@ -31,8 +31,8 @@ class Sum(Protocol):
         """Return the sums over these rows, at most so many."""
 
 
-class Source(Protocol):
-    """Rows, wherever they live; a pass looks at each of them once.
+class Summable(Protocol):
+    """Rows, wherever they live, that are summed over; a pass looks at each of them once.
 
     Attributes
     ----------
@@ -56,9 +56,6 @@ class Source(Protocol):
     def total(self, what: Sum) -> tuple[NDArray[Any], ...]:
         """Return the sums over all rows, in one pass."""
 
-    def hold_out(self, folds: NDArray[np.int16]) -> None:
-        """Let each row belong to a fold from now on, (n,)."""
-
     def rows_at(self, positions: IntArray) -> Rows:
         """Return the rows at increasing positions, in memory."""
 
@@ -70,6 +67,13 @@ class Source(Protocol):
         W : (T, k, d+1) weights, the intercepts last: for each of T logits those of each fold, for the rows that it
             holds out, or k = 1 for all rows.
         """
+
+
+class Source(Summable, Protocol):
+    """The same where they can be dealt into folds."""
+
+    def hold_out(self, folds: NDArray[np.int16]) -> None:
+        """Let each row belong to a fold from now on, (n,), or (K, n) for rows with labels of K categories."""
 
 
 MOST_WAITING_BYTES = 2**29

@@ -12,7 +12,7 @@ from headeval.solver.folds import joined_groups, stratified_folds
 from headeval.solver.optimum import Start, optima, starting_point
 from headeval.solver.penalty_path import Path, Rule, regularisation_path
 from headeval.solver.problems import weight_of_a_row
-from headeval.solver.source import Source
+from headeval.solver.source import Source, Summable
 
 FOLD_SEED = 0
 # Of a fold's loss of all rows together, in units of a row's weight, may be left to gain: no logit moves by 1e-5.
@@ -85,12 +85,13 @@ def train(
 
 
 def dealt_folds(
-    labels: NDArray[np.uint8], n_folds: int, *, identity: IntArray, groups: IntArray | None
+    labels: NDArray[np.uint8], n_folds: int, *, identity: IntArray, groups: IntArray | None, n_classes: int = 2
 ) -> NDArray[np.int16]:
-    """Return the fold of each row, (n,); parameters and errors as for `train`."""
+    """Return the fold of each row, (n,); labels are 0..C−1, other parameters and errors as for `train`."""
     groups = identity if groups is None else joined_groups(groups, identity)
     rng = np.random.default_rng(FOLD_SEED)
-    return stratified_folds(labels.astype(np.int64), n_folds, rng=rng, groups=groups).astype(np.int16)
+    folds = stratified_folds(labels.astype(np.int64), n_folds, rng=rng, groups=groups, n_classes=n_classes)
+    return folds.astype(np.int16)
 
 
 def repeated_rows(identity: IntArray) -> int:
@@ -99,7 +100,7 @@ def repeated_rows(identity: IntArray) -> int:
 
 
 def trained_with_folds(
-    source: Source, penalties: Sequence[float], n_folds: int, *, rule: Rule, auto: bool, judged: bool
+    source: Summable, penalties: Sequence[float], n_folds: int, *, rule: Rule, auto: bool, judged: bool
 ) -> Training:
     """Fit rows that belong to folds; parameters and errors as for `train`."""
     tried = None
@@ -116,7 +117,7 @@ def trained_with_folds(
 
 
 def _all_and_folds(
-    source: Source, l2: float, start: Start, near: list[FloatArray] | None, n_folds: int
+    source: Summable, l2: float, start: Start, near: list[FloatArray] | None, n_folds: int
 ) -> tuple[LogisticFit, list[LogisticFit]]:
     folds, enough = range(n_folds), FOLD_CLOSE_ENOUGH * weight_of_a_row(source.columns)
     if source.costly:
