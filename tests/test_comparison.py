@@ -108,10 +108,10 @@ def test_a_classifier_is_no_better_than_itself_and_nobody_can_be_sure_of_that(al
 def test_equal_classifiers_are_told_apart_by_no_more_than_the_rows_allow() -> None:
     """Rows on which the two differ can be missing from m rows with a share of up to 1 − (α/2)^(1/m)."""
     z, _, y = sample(100)
-    smaller = min(y.sum(), 100 - y.sum())
-    reach = 1 - 0.025 ** (1 / smaller)
+    of_one_class = {"recall": y.sum(), "fpr": 100 - y.sum(), "specificity": 100 - y.sum()}
     for name, part in compared(z, z, y).differences.items():
         if name not in ("log_loss", "auc", *FPR_LIMITS):
+            reach = 1 - 0.025 ** (1 / of_one_class.get(name, min(y.sum(), 100 - y.sum())))
             assert part.interval is not None
             assert (part.interval.lower, part.interval.upper) == pytest.approx((-reach, reach), rel=1e-9), name
 
@@ -217,7 +217,7 @@ def test_a_difference_over_all_rows_varies_with_the_share_of_positives() -> None
     assert part.interval.upper - part.interval.lower == pytest.approx(2 * half, rel=0.25)
     recall = found["recall"].interval
     assert recall is not None
-    assert (recall.method, recall.upper) == ("exact, smaller class", 1)
+    assert (recall.method, recall.upper) == ("exact, rows of its class", 1)
 
 
 @pytest.mark.parametrize(
@@ -340,3 +340,13 @@ def test_no_interval_has_zero_width_or_misses_its_value(rows: list[tuple[float, 
             if name != "log_loss":
                 assert part.interval.lower >= -1, name
                 assert part.interval.upper <= 1, name
+
+
+@pytest.mark.parametrize(("name", "rows"), [("recall", 6), ("fpr", 34), ("specificity", 34), ("accuracy", 6)])
+def test_where_no_decision_differs_the_rows_behind_the_rate_say_how_far_it_could(name: str, rows: int) -> None:
+    """Of n rows without a difference, a kind as frequent as 1 − 0.025^(1/n) can be missing by chance."""
+    y = np.array([1] * 6 + [0] * 34)
+    scores = np.linspace(0.9, 0.1, 40)
+    difference = compared(scores, scores, y, kinds=("prob", "prob"), resamples=200).differences[name]
+    assert difference.interval is not None
+    assert difference.interval.upper == pytest.approx(1 - 0.025 ** (1 / rows))

@@ -186,7 +186,7 @@ def test_the_names_that_requirements_rely_on_are_there() -> None:
     [
         ([0.01, 0.02, 0.03, 0.09], [0, 0, 0, 1], "prob", "fall into one bin"),
         ([0.1 + i / 100 for i in range(40)], [1] * 20 + [0] * 20, "prob", "worse than chance"),
-        ([i / 100 for i in range(40)], [0, 1] * 20, "prob", "cannot tell the scores from chance"),
+        ([i / 100 for i in range(40)], [0, 1] * 20, "prob", "does not show how well the scores rank"),
         ([0.1, 0.6, 0.9], [0, 1, 1], "logit", "are they probabilities"),
         ([0.6, 0.7], [0, 1], "prob", "every row is flagged"),
     ],

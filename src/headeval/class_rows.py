@@ -16,10 +16,9 @@ from headeval.core.class_scores import (
     losses_from_logits,
     losses_from_probabilities,
     order_of_contents,
+    sums_are_off,
 )
 from headeval.scored_rows import ScoredRows, ScoreKind
-
-_ROUNDED_SUM, _FLOAT_SUM = 0.005, 1e-6  # of probabilities written with two digits, and as such
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +117,8 @@ def _checked_scores(scores: ArrayLike, kind: ScoreKind) -> FloatArray:
     if not s.shape[0]:
         raise ValueError("scores must hold at least one row")
     if kind == "prob":
-        sums = s.sum(axis=1)
-        off = np.abs(sums - 1.0) > _ROUNDED_SUM * s.shape[1] + _FLOAT_SUM
+        off = sums_are_off(s)
         if off.any():
-            raise ValueError(
-                f"the probabilities of a row must add up to 1, got {sums[off][0]:g} in {np.count_nonzero(off)} rows"
-            )
+            found = f"{s[off][0].sum():g} in {np.count_nonzero(off)} rows"
+            raise ValueError(f"the probabilities of a row must add up to 1, got {found}")
     return s

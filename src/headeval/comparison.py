@@ -20,6 +20,7 @@ from headeval.scored_rows import ScoredRows
 ONE_CLASS_RATES, MIXED_RATES = ("recall", "specificity", "fpr"), ("accuracy", "precision", "f1", "flag_rate")
 DECISION_RATES = ("accuracy", "precision", "recall", "specificity", "fpr", "f1", "flag_rate")
 METHOD, UNSEEN_METHOD, APART_METHOD = "paired bootstrap", "exact, smaller class", "both intervals"
+OWN_CLASS_METHOD = "exact, rows of its class"
 COMPARED = (*RANKED, *AVERAGED)
 # Drawn with as many rows of each class as there are, and drawn regardless of class: see `resampled`.
 BY_CLASS, FREELY = (*RANKED, *ONE_CLASS_RATES), (*AVERAGED, *MIXED_RATES)
@@ -195,7 +196,7 @@ def _interval(
     if not resolved(name, rows):
         return _apart(getattr(new, name).interval, getattr(baseline, name).interval, new.confidence)
     least, most = (-np.inf, np.inf) if name == "log_loss" else (-1.0, 1.0)
-    smaller = rows.smaller_class() or rows.units()  # one class only: what is left is measured on all rows
+    smaller = _units_of(name, rows)
     interval = bootstrap_interval(
         drawn, value, confidence=new.confidence, lower=least, upper=most, smaller=smaller, method=METHOD
     )
@@ -203,7 +204,19 @@ def _interval(
         return interval
     # No resample differs: rows on which the two differ can still be missing by chance, but only so many.
     reach = 1 - ((1 - new.confidence) / 2) ** (1 / smaller)
-    return Interval(max(-1.0, value - reach), min(1.0, value + reach), new.confidence, UNSEEN_METHOD)
+    return Interval(
+        max(-1.0, value - reach),
+        min(1.0, value + reach),
+        new.confidence,
+        OWN_CLASS_METHOD if name in ONE_CLASS_RATES else UNSEEN_METHOD,
+    )
+
+
+def _units_of(name: str, rows: ScoredRows) -> int:
+    """Return the independent units behind a difference: of the class that a rate is of, else of the smaller class."""
+    if name in ONE_CLASS_RATES:
+        return rows.units(rows.y == (1 if name == "recall" else 0)) or rows.units()
+    return rows.smaller_class() or rows.units()  # one class only: what is left is measured on all rows
 
 
 def _apart(new: Interval | None, baseline: Interval | None, confidence: float) -> Interval:

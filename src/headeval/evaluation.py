@@ -263,7 +263,7 @@ def _notes(
         if surely < 0.5:
             notes.append("the scores rank worse than chance (AUC below 0.5): is the positive class the right one?")
         elif auc.interval is not None and auc.interval.lower <= 0.5:
-            notes.append("the interval of the AUC holds 0.5: these rows cannot tell the scores from chance")
+            notes.append("the interval of the AUC holds 0.5: on so few rows it does not show how well the scores rank")
     if counts.flagged == counts.n:
         notes.append("every row is flagged at this threshold")
     return tuple(notes)

@@ -17,6 +17,7 @@ from headeval.core.class_scores import (
     losses_from_logits,
     losses_from_probabilities,
     order_of_contents,
+    sums_are_off,
 )
 from headeval.core.proper_scores import brier_score
 
@@ -122,3 +123,19 @@ def test_a_class_beyond_the_range_of_float64_keeps_the_log_odds_finite() -> None
     z = np.array([[1.5e308, -1.5e308, -1.5e308], [-1.5e308, 0.0, 1.5e308]])
     assert np.isfinite(log_odds(z)).all()
     assert log_odds(z)[0] < -1e308 < 1e308 < log_odds(z)[1]
+
+
+@pytest.mark.parametrize(
+    ("row", "off"),
+    [
+        ([0.75, 0.75] + [0.0] * 98, True),  # only numbers that are not 0 can have been rounded up
+        ([0.0] * 250, True),
+        ([0.0] * 100 + [0.7], False),  # a hundred numbers below 0.005 may be lost
+        ([0.5, 0.5, 0.01], False),
+        ([0.5, 0.5, 0.0], False),
+        ([0.5123456, 0.5, 0.0], True),
+        ([0.6] * 2, True),
+    ],
+)
+def test_a_sum_is_off_where_no_rounding_explains_it(row: list[float], off: bool) -> None:
+    assert sums_are_off(np.array([row, row])).tolist() == [off, off]

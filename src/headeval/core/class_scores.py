@@ -1,7 +1,7 @@
 """Scores of C classes: the log-odds of each class, losses of rows, and an order that only their contents decide."""
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from headeval.core import checks
 from headeval.core.checks import FloatArray, IntArray
@@ -9,6 +9,8 @@ from headeval.core.ranked import BLOCK
 from headeval.core.stable import logsumexp, softmax
 
 _LARGEST = float(np.finfo(np.float64).max)
+_SLACK = 2e-3  # of the sum of the probabilities of a row: what float16 may cost
+_DECIMALS, _NEARLY = (3, 2), 0.02  # digits that numbers may be rounded to, and how near to them float16 comes
 
 
 def class_log_odds(logits: ArrayLike) -> FloatArray:
@@ -87,6 +89,29 @@ def class_probabilities(logits: FloatArray) -> FloatArray:
     for first in range(0, logits.shape[0], size):
         found[first : first + size] = softmax(logits[first : first + size])
     return found
+
+
+def sums_are_off(probs: FloatArray) -> NDArray[np.bool_]:
+    """Return which rows of probabilities (n, C) do not add up to 1, (n,), as far as their decimals tell.
+
+    A row whose numbers are all rounded to two or three decimals may exceed 1 by half a unit of the last one for each
+    number that is not 0, and fall short of it by as much for every class.
+
+    Examples
+    --------
+    >>> sums_are_off(np.array([[0.33, 0.33, 0.33], [0.34, 0.34, 0.34], [0.5, 0.25, 0.2]])).tolist()
+    [False, True, True]
+    """
+    n_classes, nonzero = probs.shape[1], np.count_nonzero(probs, axis=1)
+    above, below = np.full(probs.shape[0], _SLACK), np.full(probs.shape[0], _SLACK)
+    for digits in _DECIMALS:
+        scaled = probs * 10.0**digits
+        rounded = (np.abs(scaled - np.rint(scaled)) < _NEARLY).all(axis=1)
+        half = 0.5 / 10.0**digits
+        above[rounded], below[rounded] = half * nonzero[rounded] + _SLACK, half * n_classes + _SLACK
+    sums = probs.sum(axis=1)
+    off: NDArray[np.bool_] = (sums > 1 + above) | (sums < 1 - below) | (nonzero == 0)
+    return off
 
 
 def losses_from_logits(logits: FloatArray, labels: IntArray) -> FloatArray:

@@ -153,7 +153,10 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike, max_iter: int = 50) ->
     z = z - z.max(axis=1, keepdims=True)
     own = z[np.arange(z.shape[0]), y]
     if float(_slope(0.0, z, own)[0]) >= -_EPS * float(np.abs(z).mean()):
-        raise ScalingError("the logits rank no better than chance, so no positive temperature fits them")
+        raise ScalingError(
+            "no positive temperature fits the logits: they rank no better than chance, or stand so far off that only a "
+            "shift (Platt scaling) could bring them right"
+        )
     if not own.any():
         raise ScalingError("the logits separate the labels perfectly: the log loss falls for ever as T goes to 0")
     return unit / _root(z, own, max_iter)

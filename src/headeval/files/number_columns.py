@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from headeval.core.class_scores import sums_are_off
 from headeval.files.arrow_errors import reading
 from headeval.files.numeric import read_numbers
 from headeval.files.row_faults import Place
@@ -13,8 +14,6 @@ from headeval.printable import listed, quoted
 
 # With larger ones, products of weights and their sums would leave the range of float64.
 _HEAVIEST = 1e100
-_SLACK = 2e-3  # of the sum of the probabilities of a row: what float16 may cost
-_DECIMALS, _NEARLY = (3, 2), 0.02  # digits that numbers may be rounded to, and how near to them float16 comes
 
 
 def read_scores(batch: pa.RecordBatch, name: str, place: Place, *, is_prob: bool) -> NDArray[np.float64] | None:
@@ -45,26 +44,15 @@ def read_class_scores(
     if len(whole) < len(names):
         return None
     scores = np.stack(whole, axis=1)
-    sums = scores.sum(axis=1)
-    odd = np.abs(sums - 1) > _allowed(scores)
-    if is_prob and odd.any():
+    odd = sums_are_off(scores) if is_prob else np.zeros(len(scores), dtype=bool)
+    if odd.any():
         place.fault(
             odd,
             f"the probabilities in columns {listed(names, longest=4)} do not add up to 1",
             advice="are these independent categories? then name as many label columns",
-            cells=[f"{total:.6g}" for total in sums[odd][:8]],
+            cells=[f"{total:.6g}" for total in scores[odd][:8].sum(axis=1)],
         )
     return scores
-
-
-def _allowed(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how far from 1 the sum of each row may be, shape (n,), by how many decimals its numbers have."""
-    allowed = np.full(scores.shape[0], _SLACK)
-    for digits in _DECIMALS:
-        scaled = scores * 10.0**digits
-        rounded = (np.abs(scaled - np.rint(scaled)) < _NEARLY).all(axis=1)
-        allowed[rounded] = np.maximum(allowed[rounded], 0.5 * scores.shape[1] / 10.0**digits + _SLACK)
-    return allowed
 
 
 def read_known_scores(
