@@ -36,6 +36,7 @@ def head_of(path: Path) -> np.ndarray[Any, Any]:
     return np.append(np.ravel(head["W"]), head["b"])
 
 
+@pytest.mark.slow
 def test_fit_score_and_report_on_a_cluster_started_by_hand(
     by_hand: Callable[[int], Any],
     make_tables: Callable[..., list[str]],

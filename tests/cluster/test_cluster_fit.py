@@ -119,6 +119,7 @@ def test_a_pass_sends_sums_and_not_rows(cluster: Cluster, make_tables: Callable[
     assert source._homes() == before
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_in_the_middle_of_a_fit_is_survived(
     by_hand: Callable[[int], Any], make_tables: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,6 +141,7 @@ def test_an_atom_that_is_hit_once_or_never_does_not_break_the_promise(n: int, at
     assert violations(deploy, 6) <= most(0.05)
 
 
+@pytest.mark.slow
 def test_fpr_holds_as_often_as_promised_and_is_not_wasted() -> None:
     def deploy(rng: np.random.Generator) -> bool:
         return norm.sf(certify_few_flagged(rng.normal(size=1000), 0.01, confidence=0.95).lower) > 0.01

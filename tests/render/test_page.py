@@ -174,6 +174,7 @@ def test_the_charting_library_is_the_published_one_and_comes_with_its_licence() 
     assert "uPlot 1.6.32" in page
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_rows_make_a_page_of_less_than_600_kb() -> None:
     assert len(render_page(drawn(*sample(100_000, seed=1))).encode()) < MOST_BYTES
 
