@@ -14,6 +14,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, log_loss
 
 from headeval.certifying.claim_record import read_claim
 from headeval.files.heads import read_head, write_head
@@ -106,6 +107,31 @@ def test_the_new_threshold_changes_the_fewest_decisions_of_these_rows(
     assert (record["threshold_before"], record["threshold_after"]) == (0.6, after.threshold)
     assert f"decisions changed: {fewest} " in out
     assert "changes the order of the rows" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(("others", "flagged", "losses"), [(0.3, 1, 2), (0.3, 0.3, 1), (3, 3, 0)])
+def test_a_flagged_class_that_loses_by_the_temperature_of_all_is_told(
+    headeval: Headeval, data: Path, tmp_path: Path, others: float, flagged: float, losses: int
+) -> None:
+    """Where the others are told apart too timidly, the temperature overdoes the flagged class, which was right."""
+    W, b = np.zeros((3, DIM)), np.array([0.5, 0.0, -0.5])
+    W[0, 0] = W[1, 1] = 4 * others
+    W[2, 2] = 4 * flagged
+    write_head(LinearHead("m", CLASSES, W, b, 0.6, {}), tmp_path / "own.json")
+    outcome = headeval("calibrate", data, "--head", "own.json")
+    assert outcome.code == 0, outcome.err
+    u, y = embeddings_and_codes(data)
+    heads = [read_head(tmp_path / name) for name in ("own.json", "own-calibrated.json")]
+    before, after = (softmax(u @ head.W.T + head.b, axis=1)[:, 2] for head in heads)
+    larger: list[str] = []
+    for title, score in (("log loss", log_loss), ("Brier score", brier_score_loss)):
+        was, now = (score(y == 2, p) for p in (before, after))
+        if now > was:
+            larger.append(f"the {title}{'' if larger else ' becomes larger'}, {was:.4f} → {now:.4f}")
+    shown = " ".join(outcome.out.split())
+    assert (len(larger), "becomes larger" in shown) == (losses, losses > 0)
+    told = f"of hateful against the rest {', and '.join(larger)}: the temperature is that of all classes together"
+    assert (told in shown) == bool(larger)
 
 
 def test_platt_scaling_is_refused_for_more_than_two_classes(headeval: Headeval, head: Path, data: Path) -> None:

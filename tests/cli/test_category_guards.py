@@ -82,7 +82,7 @@ def test_a_baseline_folder_for_embeddings_of_another_width_is_refused_in_a_line(
         write_head(old, tmp_path / "old" / f"{name}.json")
     outcome = headeval("report", data, "--head", heads, "--baseline", "old", "--resamples", "0")
     assert (outcome.code, outcome.out) == (3, "")
-    assert f"embeddings have {DIM} numbers, the head expects {DIM + 1}" in outcome.err
+    assert f"embeddings have {DIM} numbers, the baseline 'old' expects {DIM + 1}" in outcome.err
     assert outcome.err.count("\n") <= 2
 
 

@@ -246,6 +246,29 @@ def test_label_columns_and_scores_that_do_not_pair_are_refused(
         category_sources(opened(table), **named)
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"prob": "p_spam"}, UsageError, "names 2 columns and --baseline-prob 1:"),
+        ({"logit": "z_hate,z_spam,z_harm"}, UsageError, "names 2 columns and --baseline-logit 3:"),
+        ({"prob": "nix_*"}, DataError, "--baseline-prob"),
+        ({"label": "hate,team", "prob": "p_*"}, UsageError, "--label a,b --baseline-prob x,y"),
+        ({"logit": "z_hate,nix"}, DataError, "'nix'.*--baseline-logit"),
+        (
+            {"prob": "p_spam,p_hate"},
+            UsageError,
+            "columns of --baseline-prob .* another order .* 'hate' would be compared with column 'p_spam'",
+        ),
+    ],
+)
+def test_what_is_wrong_with_the_columns_of_a_baseline_is_said_of_its_own_option(
+    table: Path, options: dict[str, str], error: type[HeadevalError], message: str
+) -> None:
+    named: dict[str, Any] = {"head": None, "logit": None, "prob": None, "label": "hate,spam"} | options
+    with pytest.raises(error, match=message):
+        category_sources(opened(table), **named, baseline=True)
+
+
 def test_one_head_is_not_judged_on_several_label_columns(
     table: Path, tmp_path: Path, sources: dict[str, Source]
 ) -> None:

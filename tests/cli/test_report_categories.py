@@ -402,6 +402,34 @@ def test_require_each_works_within_each_category(headeval: Headeval, data: Path)
     assert failing == {part["value"] for part in slices if part["metrics"]["fpr"] > 0.0001}
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--require", "hate:ece<=0.9"), "hate:ece: top-label;"),
+        (("--require", "hate:mce<=0.9"), "hate:mce: top-label;"),
+        (("--require", "*:ece<=0.9"), "harm:ece, hate:ece, spam:ece: top-label;"),
+        (("--by", "team", "--require-each", "spam:ece<=0.9"), "spam:ece: top-label;"),
+        (("--require", "hate:ece<=0.9", "--ece-convention", "positive-class"), ""),
+        (("--require", "hate:ece_positive_class<=0.9", "--require", "hate:auc>=0"), ""),
+        ((), ""),
+    ],
+)
+def test_an_ece_that_is_required_is_told_apart_from_the_one_of_the_table(
+    headeval: Headeval, data: Path, options: tuple[str, ...], told: str
+) -> None:
+    """The table shows the positive-class ECE, whatever --ece-convention says."""
+    common = ("report", data, "--head", "heads", "--resamples", "0", *options)
+    out = headeval(*common, "--html", "page.html", "--card", "card.md").out
+    page, card = Path("page.html").read_text(), Path("card.md").read_text()
+    for text in (out, re.sub(r"<[^>]*>", " ", page), card):
+        words = " ".join(html.unescape(text).replace("\\", "").split())
+        assert words.count("which is ece_positive_class") == bool(told)
+        if told:
+            assert f"{told} the table shows the positive-class ECE, which is ece_positive_class" in words
+        assert "ECE pos.: positive-class ECE" in words
+        assert re.search(r"category[ |]+ECE pos\.[ |]+threshold", words)
+
+
 def test_differences_to_a_baseline_are_required_by_category(headeval: Headeval, data: Path, tmp_path: Path) -> None:
     write_heads(tmp_path / "old", {name: head(index + 30) for index, name in enumerate(NAMES)}, force=False)
     found = report(headeval, data, "--baseline", "old", "--require", "*:auc.diff>=-1")
@@ -410,6 +438,18 @@ def test_differences_to_a_baseline_are_required_by_category(headeval: Headeval, 
         assert decision["value"] == part["comparison"]["differences"]["auc"]["value"]
     out = headeval("report", data, "--head", "heads", "--baseline", "old", "--resamples", "0").out
     assert "Comparison: difference to the baseline" in out
+
+
+def test_columns_of_a_baseline_that_do_not_fit_name_the_option_of_the_baseline(headeval: Headeval, data: Path) -> None:
+    judged = ("report", data, "--label", "hate,spam", "--prob", "p_hate,p_spam")
+    few = headeval(*judged, "--baseline-prob", "old_spam")
+    assert (few.code, few.out) == (2, "")
+    assert "names 2 columns and --baseline-prob 1" in few.err
+    swapped = headeval(*judged, "--baseline-prob", "old_spam,old_hate")
+    assert (swapped.code, swapped.out) == (2, "")
+    assert "the columns of --baseline-prob are listed in another order than --label" in swapped.err
+    wrong = headeval("report", data, "--label", "hate,spam", "--prob", "p_spam,p_hate", "--baseline-prob", "old_*")
+    assert "the columns of --prob are listed in another order than --label" in wrong.err
 
 
 def test_a_baseline_without_one_of_the_categories_is_refused(headeval: Headeval, data: Path, tmp_path: Path) -> None:

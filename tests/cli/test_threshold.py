@@ -244,6 +244,41 @@ def test_a_few_rows_of_the_fit_are_counted_and_calibration_rows_cautioned(
     assert "500 labelled rows, 300 of which calibrated the head" in headeval("threshold", both, *again).out
 
 
+def test_rows_of_the_fit_are_told_with_the_command_that_names_them(
+    headeval: Headeval, fitted: Path, held_out: Path, make_table: MakeTable, tmp_path: Path
+) -> None:
+    train = make_table()
+    for n, words in (
+        (1, "1 of the rows was used for the fit, and flatters it: leave it out"),
+        (2, "2 of the rows were"),
+    ):
+        mixed, asked = tmp_path / f"mixed-{n}.parquet", ("--head", fitted, "--require", "fpr<=0.2", "--force")
+        pq.write_table(pa.concat_tables([pq.read_table(train).slice(7, n), pq.read_table(held_out)]), mixed)
+        notes = " ".join(headeval("threshold", mixed, *asked).out.split())
+        assert words in notes
+        assert "`headeval report … --head HEAD --reference FIT_DATA` names up to 10 of the rows of the fit" in notes
+        named = headeval("report", mixed, "--head", fitted, "--reference", train, "--format", "json")
+        found = json.loads(named.out)["drift"]["leakage"]
+        assert found["exact"] == n
+        assert [row["row"] for row in found["examples"][:n]] == ["7", "8"][:n]
+    traffic = make_table("traffic.parquet", n=1201, seed=11, label=None)
+    pq.write_table(pa.concat_tables([pq.read_table(t).drop_columns("label") for t in (held_out, train)]), traffic)
+    benign = headeval("threshold", "--benign", traffic, "--head", fitted, "--require", "flag_rate<=0.9", "--force")
+    assert "120 of the benign rows were used for the fit" in " ".join(benign.out.split())
+    assert "headeval report" not in benign.out  # which takes labels
+
+
+def test_one_row_that_calibrated_the_head_is_one(
+    headeval: Headeval, fitted: Path, held_out: Path, make_table: MakeTable, tmp_path: Path
+) -> None:
+    data, mixed = make_table("c.parquet", n=300, seed=5), tmp_path / "mixed.parquet"
+    headeval("calibrate", data, "--head", fitted)
+    pq.write_table(pa.concat_tables([pq.read_table(data).slice(0, 1), pq.read_table(held_out)]), mixed)
+    asked = ("--head", "linear-head-calibrated.json", "--require", "precision>=0.5")
+    told = "1 of these 1,201 rows calibrated the head, and flatters precision: leave it out"
+    assert told in " ".join(headeval("threshold", mixed, *asked).out.split())
+
+
 def test_precision_is_refused_on_rows_that_calibrated_the_head(
     headeval: Headeval, fitted: Path, held_out: Path, make_table: MakeTable, tmp_path: Path
 ) -> None:
@@ -340,8 +375,8 @@ def test_labelled_rows_and_benign_traffic_are_certified_together(
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (["fpr<=0.001"], ["even if none of them were flagged", "it takes 2,995, which is"]),
-        (["recall>=0.999"], ["even if none of them were missed", "it takes 2,995"]),
+        (["fpr<=0.001"], ["even if none of them were flagged", "it takes at least 2,995, with none flagged: "]),
+        (["recall>=0.999"], ["even if none of them were missed", "it takes at least 2,995, with no miss: "]),
         (
             ["fpr<=0.02", "recall>=0.95"],
             ["fpr<=0.02 allows", "recall there 0.", "recall>=0.95 allows up to", "fpr there 0."],

@@ -3,17 +3,21 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy.stats import binom
 
 from category_folders import CATEGORIES, files_of, moderation, write_folder
+from headeval.cli.threshold_categories import few_of_a_class, idle_threshold_note
+from headeval.core.thresholds import ConfusionCounts
 from headeval.files.head_folder import read_heads, write_heads
-from headeval.files.heads import read_head
+from headeval.files.heads import read_head, write_head
 from headeval.files.tables import Block, Tables
 
 Headeval = Callable[..., Any]
@@ -172,12 +176,65 @@ def test_what_cannot_be_certified_is_left_out_with_what_it_takes(
     negatives = missing["known"] - missing["positives"]
     needed = fewest(0.02, 0.95)
     assert missing["category"] == "violence"
-    assert missing["why"] == f"fpr<=0.02 takes {needed} negatives: {needed - negatives} more"
+    assert (
+        missing["why"] == f"fpr<=0.02 takes at least {needed} negatives, with none flagged: {needed - negatives} more"
+    )
     assert "1 of 3 categories could not be given a threshold, and is left out: 'violence'" in outcome.err
     allowed = headeval("threshold", few, "--head", heads, "--require", "fpr<=0.02", "--allow-missing", "--force")
     assert allowed.code == 0
     shown = " ".join(allowed.out.split())
     assert missing["why"] in shown
+
+
+def test_the_confidence_that_requirements_share_is_told_once(headeval: Headeval, heads: Path, few: Path) -> None:
+    """Of violence alone a third thing is asked, so that each is tested at a level of its own."""
+    asked = [x for text in ("fpr<=0.02", "recall>=0.1", "violence:flag_rate<=0.9") for x in ("--require", text)]
+    two = headeval("threshold", few, "--head", heads, *asked[:4], "--format", "json")
+    document = json.loads(two.out)
+    needed = fewest(0.02, 0.975)
+    (missing,) = (part for part in document["left_out"] if part["category"] == "violence")
+    assert missing["why"].startswith(f"fpr<=0.02 takes at least {needed} negatives")
+    shares = "the requirements of a category share its confidence: of 2 each is tested at 97.5 %"
+    assert [note for note in document["notes"] if "share" in note] == [
+        f"{shares}, so that they hold together with 95 %"
+    ]
+    three = headeval("threshold", few, "--benign", few, "--head", heads, *asked, "-o", "three", "--confidence", "0.94")
+    shown = " ".join(three.out.split())
+    assert shown.count("share its confidence") == 1
+    assert "of 2 each is tested at 97 %, of 3 each is tested at 98 %, so that they hold together with 94 %" in shown
+    one = headeval("threshold", few, "--head", heads, *asked[:2], "-o", "one")
+    assert "share its confidence" not in one.out
+
+
+def test_rates_on_few_rows_are_called_rough_and_what_a_threshold_only_costs_is_told(
+    headeval: Headeval, heads: Path, data: Path, tmp_path: Path
+) -> None:
+    """Three positives of violence are above the old threshold, so that a lower one finds none."""
+    old, columns = read_head(heads / "violence.json"), pq.read_table(data)
+    e = np.array(columns["embedding"].to_pylist())
+    p = 1 / (1 + np.exp(-(e / np.linalg.norm(e, axis=1, keepdims=True) @ (old.W[1] - old.W[0]) + old.b[1] - old.b[0])))
+    positive = np.isin(np.arange(p.size), np.argsort(-p)[:3])
+    assert (p[positive] >= old.threshold).all()
+    at = columns.schema.get_field_index("violence")
+    pq.write_table(columns.set_column(at, "violence", pa.array(positive)), data)
+    write_head(replace(old, threshold=0.999 * float(p[positive].min())), heads / "violence.json", force=True)
+    document = json.loads(headeval("threshold", data, "--head", heads, "--require", "fpr<=0.1", "--format", "json").out)
+    notes = {entry["category"]: entry["notes"] for entry in document["categories"]}
+    new = read_head(tmp_path / OUT / "violence.json").threshold
+    more = int((p[~positive] >= new).sum() - (p[~positive] >= 0.999 * p[positive].min()).sum())
+    assert notes["violence"] == [
+        "rates on so few rows are rough: 3 positive, 897 negative",
+        f"on these rows the new threshold finds no positive more and flags {more} negatives more",
+    ]
+    unknown = columns["hate"].null_count
+    (hate,) = notes["hate"]
+    assert hate.startswith(f"{unknown} of 900 rows ({100 * unknown / 900:.0f} %) have no label and are left out")
+    shown = " ".join(headeval("threshold", data, "--head", heads, "--require", "fpr<=0.1", "--force").out.split())
+    assert f"violence: {notes['violence'][0]} - violence: {notes['violence'][1]}" in shown
+    assert (
+        "left out: the numbers hold for rows like those that have one; likewise, with its own numbers, self harm"
+        in (shown)
+    )
 
 
 @pytest.mark.parametrize("allowed", [(), ("--allow-missing",)])
@@ -188,7 +245,7 @@ def test_where_nothing_can_be_certified_nothing_is_written(
     assert outcome.code == 5
     assert not (tmp_path / OUT).exists()
     assert "none of the 3 categories could be given a threshold, so nothing was written" in outcome.err
-    assert "fpr<=0.0001 takes 29,956 negatives" in outcome.err
+    assert "fpr<=0.0001 takes at least 29,956 negatives, with none flagged: " in outcome.err
 
 
 def test_requirements_that_exclude_each_other_say_what_one_leaves(
@@ -261,6 +318,22 @@ def test_rows_of_the_fit_certify_nothing(headeval: Headeval, tmp_path: Path) -> 
     assert "were used for the fit" in " ".join(outcome.out.split())
 
 
+def test_rows_of_the_fit_are_told_with_the_command_that_names_them_of_one_head(
+    headeval: Headeval, data: Path, tmp_path: Path
+) -> None:
+    """A folder takes no reference: each head is judged by itself."""
+    train, mixed = moderation(tmp_path / "a.parquet", n=300, seed=5), tmp_path / "mixed.parquet"
+    assert headeval("fit", train, "--label", "violence,hate", "--folds", "0", "-o", "own").code == 0
+    pq.write_table(pa.concat_tables([pq.read_table(train).slice(0, 20), pq.read_table(data)]), mixed)
+    shown = " ".join(headeval("threshold", mixed, "--head", "own", "--require", "fpr<=0.3").out.split())
+    fit = "of the rows were used for the fit, and flatter it: leave them out"
+    assert f"{fit}; likewise, with its own numbers, violence" in shown
+    folder = "--head FOLDER/NAME.json --label NAME --drop-unlabelled --reference FIT_DATA"
+    assert f"`headeval report … {folder}` names up to 10 of the rows of the fit" in shown
+    one = ("--head", "own/violence.json", "--label", "violence", "--drop-unlabelled")
+    assert "same embedding 20/920" in " ".join(headeval("report", mixed, *one, "--reference", train).out.split())
+
+
 def test_labels_in_benign_files_are_told_once(headeval: Headeval, heads: Path, data: Path) -> None:
     out = headeval("threshold", "--head", heads, "--benign", data, "--require", "flag_rate<=0.1").out
     assert "the benign files have columns 'hate', 'self harm', 'violence', which are not read" in " ".join(out.split())
@@ -296,3 +369,30 @@ def test_names_of_categories_are_shown_as_text(headeval: Headeval, tmp_path: Pat
     assert outcome.code == 0, outcome.err
     assert "\x1b" not in outcome.out
     assert set(read_heads(tmp_path / "chosen")) == {"violence", name}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [  # (true positives, false positives) of 3 positives and 212 negatives
+        ((1, 9), (1, 14), "no positive more and flags 5 negatives more"),
+        ((1, 9), (1, 10), "no positive more and flags 1 negative more"),
+        ((1, 9), (2, 14), None),
+        ((1, 9), (1, 9), None),
+        ((1, 9), (0, 4), None),
+    ],
+)
+def test_a_threshold_that_only_costs_is_told(before: tuple[int, int], after: tuple[int, int], told: str | None) -> None:
+    was, now = (ConfusionCounts(tp, fp, 3 - tp, 212 - fp) for tp, fp in (before, after))
+    notes = idle_threshold_note(was, now)
+    assert len(notes) == (told is not None)
+    assert told is None or told in notes[0]
+    assert idle_threshold_note(None, None) == ()
+
+
+@pytest.mark.parametrize(
+    ("positives", "negatives", "told"), [(29, 900, True), (900, 29, True), (30, 30, False), (0, 900, False)]
+)
+def test_fewer_than_thirty_rows_of_a_class_make_rates_rough(positives: int, negatives: int, told: bool) -> None:
+    notes = few_of_a_class(ConfusionCounts(0, 0, positives, negatives))
+    assert bool(notes) == told
+    assert not told or notes[0].endswith(f"rough: {positives} positive, {negatives} negative")

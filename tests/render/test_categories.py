@@ -33,6 +33,7 @@ from headeval.report import Report
 from headeval.requirement_parsing import parse_requirement
 from headeval.requirements import decide, undecided
 from headeval.scored_rows import ScoredRows
+from headeval.slicing import judge_slice, worst_first
 
 
 def judged(seed: int, *, drawn: bool = False, notes: tuple[str, ...] = ()) -> Report:
@@ -264,6 +265,42 @@ def test_hostile_names_and_notes_stay_text(hostile: str) -> None:
     lines = [line for line in markdown.splitlines() if line.startswith("|")]
     assert {line.count("|") for line in lines} <= {4, 6, 7}  # the grids have three, five and six columns
     validator("categories-report").validate(categories_document(report))
+
+
+# --- slices
+
+
+def sliced(*sizes: int) -> CategoriesReport:
+    """One category, whose slices have so many rows of either class."""
+    rng = np.random.default_rng(1)
+    labels = np.concatenate([np.repeat([0, 1], size) for size in sizes])
+    probs, where = rng.uniform(size=len(labels)), np.repeat(np.arange(len(sizes)), 2 * np.array(sizes))
+    whole, *parts = (
+        evaluate(probs[mask], labels[mask], kind="prob", n_resamples=0)
+        for mask in (where >= 0, *(where == at for at in range(len(sizes))))
+    )
+    slices = worst_first(judge_slice("team", str(at), part, whole) for at, part in enumerate(parts))
+    return CategoriesReport({}, (JudgedCategory("hate", 0, Report({}, "", whole, slices=slices)),))
+
+
+@pytest.mark.parametrize(("sizes", "told"), [((9, 8), True), ((14, 5, 9), True), ((9, 20), False), ((20, 20), False)])
+def test_slices_that_are_all_small_are_said_to_be_and_how_many_rows_would_do(
+    sizes: tuple[int, ...], told: bool
+) -> None:
+    (section,) = (part for part in categories_sheet(sliced(*sizes)).sections if part.title == "Slices by team")
+    (row,) = section.grids[0].rows
+    assert row[1].endswith(" *") == told
+    few = [note for note in section.footnotes if note.startswith("*")]
+    expected = "* no slice of this category has enough rows: fewer than 30, or 1 to 9 of a class"
+    assert few == ([expected] if told else [])
+
+
+def test_the_page_does_not_send_to_itself_for_the_slices_that_it_has() -> None:
+    report = sliced(20, 20)
+    page = _words(render_categories_page(report))
+    assert "--html" not in page
+    assert "all slices of a category are in its own part of this page" in page
+    assert "--format json and --html have all slices" in terminal(report)
 
 
 # --- comparison, card

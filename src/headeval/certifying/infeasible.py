@@ -49,12 +49,13 @@ def _too_few(part: Allowed, confidence: float) -> InfeasibleError:
     metric, bound, n = part.requirement.metric, part.requirement.bound, part.certified.n
     rate = bound if CERTIFIABLE[metric][0] == "<" else 1 - bound
     more, _ = more_rows_needed(n, 0, rate, confidence=part.level)
-    error = "missed" if metric == "recall" else "flagged"
+    error, without = ("missed", "with no miss") if metric == "recall" else ("flagged", "with none flagged")
     return InfeasibleError(
         f"{part.requirement} cannot be certified at {level_text(part, confidence)} on {n:,} {part.among}, "
         f"even if none of them were {error}\n"
-        f"it takes {n + more:,}, which is {more:,} more; or a looser bound, or a lower --confidence (see --plan)",
-        f"{part.requirement} takes {n + more:,} {part.among}: {more:,} more",
+        f"it takes at least {n + more:,}, {without}: {more:,} more; or a looser bound, or a lower --confidence "
+        "(see --plan)",
+        f"{part.requirement} takes at least {n + more:,} {part.among}, {without}: {more:,} more",
     )
 
 
@@ -86,7 +87,8 @@ def _imprecise(sample: Sample, part: Allowed, confidence: float) -> InfeasibleEr
     return InfeasibleError(
         f"{part.requirement} cannot be certified at {level_text(part, confidence)}: nearest to it, "
         f"at threshold {start:g}, {flagged - wrong:,} of {flagged:,} flagged rows are positive\n{further}",
-        f"{part.requirement} takes {flagged + without:,} flagged rows without a further wrong one: {without:,} more",
+        f"{part.requirement} takes at least {flagged + without:,} flagged rows, with no further wrong one: "
+        f"{without:,} more",
     )
 
 

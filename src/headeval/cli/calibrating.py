@@ -18,12 +18,14 @@ from headeval.core.scaling import Scaling, ScalingError, fit_platt_scaling, fit_
 from headeval.core.stable import logit, sigmoid
 from headeval.core.thresholds import DecisionChanges, decision_changes
 from headeval.errors import DataError, FitError
-from headeval.evaluation import evaluate
+from headeval.evaluation import Evaluation, evaluate
 from headeval.files.examples import file_names, require_both_classes
 from headeval.files.vector_blocks import embedding_matrices
 from headeval.head import LinearHead
 from headeval.head_history import calibration_history
 from headeval.printable import listed, quoted
+from headeval.render.numbers import metric_value
+from headeval.render.sections import in_sentence
 from headeval.report import CalibrationSummary
 
 if TYPE_CHECKING:
@@ -180,6 +182,16 @@ def calibration_summary(
         threshold=subject.threshold,
         threshold_after=calibrated.threshold,
     )
+    before = subject.evaluate(n_resamples=0)  # of intervals only those of the bins are shown
+    after = evaluate(
+        calibrated.logits,
+        subject.labels,
+        kind="logit",
+        threshold=calibrated.threshold,
+        classes=subject.examples.classes,
+        n_resamples=0,
+    )
+    told = (*_few_rows(subject, calibrated), *_worse(calibrated, before, after), *_threshold_note(calibrated, changes))
     return CalibrationSummary(
         provenance={
             **data_provenance(data, subject.examples),
@@ -188,17 +200,10 @@ def calibration_summary(
             "written_to": written_to,
         },
         scaling=calibrated.scaling,
-        before=subject.evaluate(n_resamples=0),  # of intervals only those of the bins are shown
-        after=evaluate(
-            calibrated.logits,
-            subject.labels,
-            kind="logit",
-            threshold=calibrated.threshold,
-            classes=subject.examples.classes,
-            n_resamples=0,
-        ),
+        before=before,
+        after=after,
         changes=changes,
-        notes=(*subject.notes, *_few_rows(subject, calibrated), *_threshold_note(calibrated, changes)),
+        notes=(*subject.notes, *told),
         classes=_classes(subject, calibrated),
     )
 
@@ -241,6 +246,22 @@ def _few_rows(subject: Subject, calibrated: Calibrated) -> tuple[str, ...]:
     if others >= FEW_OTHERS:
         return ()
     return (f"the temperature rests on {others:,} rows beside those of the commonest class: take it for a guess",)
+
+
+def _worse(calibrated: Calibrated, before: Evaluation, after: Evaluation) -> tuple[str, ...]:
+    """Say that the flagged class alone loses by a temperature that makes the loss of all classes small."""
+    if calibrated.class_logits is None:
+        return ()
+    larger: list[str] = []
+    for title in ("log loss", "Brier score"):
+        was, now = (part.log_loss if title == "log loss" else part.brier for part in (before, after))
+        shown = metric_value(was), metric_value(now)
+        if was.value is not None and now.value is not None and now.value > was.value and shown[0] != shown[1]:
+            larger.append(f"the {title}{'' if larger else ' becomes larger'}, {' → '.join(shown)}")
+    if not larger:
+        return ()
+    flagged = in_sentence(after.classes[1])
+    return (f"of {flagged} against the rest {', and '.join(larger)}: the temperature is that of all classes together",)
 
 
 def _threshold_note(calibrated: Calibrated, changes: DecisionChanges) -> tuple[str, ...]:

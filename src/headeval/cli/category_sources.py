@@ -22,11 +22,15 @@ _PATTERN = "*?["
 
 
 def category_sources(
-    tables: Tables, *, head: Path | None, logit: str | None, prob: str | None, label: str
+    tables: Tables, *, head: Path | None, logit: str | None, prob: str | None, label: str, baseline: bool = False
 ) -> dict[str, Source] | None:
     """Return what gives the scores of each category, by its name, which is its label column.
 
     None where the options name one thing that is judged on one label column.
+
+    Parameters
+    ----------
+    baseline : whether the options are those of the baseline, for messages.
 
     Raises
     ------
@@ -44,7 +48,7 @@ def category_sources(
     elif head is None and (logit is None) != (prob is None):
         spec, kind = (logit, "logit") if logit is not None else (prob or "", "prob")
         if several:
-            return _paired(tables, spec, "logit" if kind == "logit" else "prob", label)
+            return _paired(tables, spec, "logit" if kind == "logit" else "prob", label, baseline=baseline)
     elif head is None and logit is None:
         return _declared(tables, label)
     return None
@@ -114,9 +118,9 @@ def _matches(name: str, part: str) -> bool:
     return any(char in part for char in _PATTERN) and fnmatchcase(name, part)
 
 
-def _paired(tables: Tables, spec: str, kind: ScoreKind, label: str) -> dict[str, Source] | None:
+def _paired(tables: Tables, spec: str, kind: ScoreKind, label: str, *, baseline: bool) -> dict[str, Source] | None:
     """Return each label column with its column of scores; None where several columns are the classes of one label."""
-    option = f"--{kind}"
+    option = f"--baseline-{kind}" if baseline else f"--{kind}"
     labels, columns = label_columns(tables, label), label_columns(tables, spec, option=option)
     if len(labels) == 1 < len(columns):
         return None
@@ -130,8 +134,8 @@ def _paired(tables: Tables, spec: str, kind: ScoreKind, label: str) -> dict[str,
         pairs = dict(zip(labels, columns, strict=True))
     declared = declared_scores(tables)
     for name, column in pairs.items():
-        _refuse_of_another(declared, name, column)
-    _refuse_swapped(pairs)
+        _refuse_of_another(declared, name, column, option)
+    _refuse_swapped(pairs, option, baseline=baseline)
     return {name: column_source(tables, column, kind, declared) for name, column in pairs.items()}
 
 
@@ -140,15 +144,16 @@ def _has_pattern(spec: str, tables: Tables) -> bool:
     return spec not in names and any(is_pattern(item, names) for item in listed_names(spec, names))
 
 
-def _refuse_swapped(pairs: Mapping[str, str]) -> None:
+def _refuse_swapped(pairs: Mapping[str, str], option: str, *, baseline: bool) -> None:
     """Refuse lists in different orders, where the columns of scores have the names of each other's labels."""
     named = {label: _names_in(column, tuple(pairs)) for label, column in pairs.items()}
     for label, found in named.items():
         other = found[0] if len(found) == 1 else label
         if other != label and len(named[other]) == 1 and named[other] != [other]:
+            use = "compared with" if baseline else "judged on"
             raise UsageError(
-                f"the columns of scores are listed in another order than --label, so that {quoted(label)} would be "
-                f"judged on column {quoted(pairs[label])}: list both in the same order"
+                f"the columns of {option} are listed in another order than --label, so that {quoted(label)} would be "
+                f"{use} column {quoted(pairs[label])}: list both in the same order"
             )
 
 
@@ -167,12 +172,12 @@ def _words(name: str) -> list[str]:
     return re.findall(r"[^\W_]+", name.casefold())
 
 
-def _refuse_of_another(declared: Sequence[DeclaredScores], label: str, column: str) -> None:
+def _refuse_of_another(declared: Sequence[DeclaredScores], label: str, column: str, option: str) -> None:
     entry = next((entry for entry in declared if column in {entry.logit, entry.prob}), None)
     if entry is not None and entry.category not in {"", label}:
         raise UsageError(
             f"the file itself says that column {quoted(column)} has the scores of {quoted(entry.category)}, not of "
-            f"{quoted(label)}: list label columns and scores in the same order"
+            f"{quoted(label)}: list --label and {option} in the same order"
         )
 
 

@@ -13,7 +13,8 @@ from headeval.cli.judging import check_comparable, read_baseline
 from headeval.cli.report_files import Document, ReportFiles
 from headeval.cli.sources import Source
 from headeval.cli.subject import Subject
-from headeval.errors import UsageError
+from headeval.errors import DataError, UsageError
+from headeval.files.arrow_errors import shown
 from headeval.files.gathered_rows import Collect
 from headeval.files.tables import Tables
 from headeval.printable import listed, quoted
@@ -63,7 +64,7 @@ def baseline_sources(
     if sum(option is not None for option in (head, logit, prob)) > 1:
         raise UsageError("--baseline, --baseline-logit and --baseline-prob exclude each other: name one")
     every = ALL if head is not None else ",".join(sources)
-    found = category_sources(tables, head=head, logit=logit, prob=prob, label=every)
+    found = category_sources(tables, head=head, logit=logit, prob=prob, label=every, baseline=True)
     if found is None:
         raise UsageError(
             "several categories are compared with several: --baseline FOLDER, or as many columns of scores"
@@ -135,12 +136,22 @@ def _rivals(
             for name, subject in judged.items()
         }
     tables = next(iter(judged.values())).tables
+    _check_width(tables, next(iter(judged.values())).source, next(iter(rivals.values())))
     at = {
         name: dataclasses.replace(source, threshold=threshold) if source.threshold is None else source
         for name, source in rivals.items()
     }
     again = read_category_subjects(tables, at, asked.columns, quiet=quiet)
     return {part.name: part.subject for part in again if part.subject is not None}
+
+
+def _check_width(tables: Tables, judged: Source, rival: Source) -> None:
+    """Refuse a folder for other embeddings than those that were read: the message of a reader knows of one head."""
+    if judged.head is not None and rival.head is not None and judged.head.dim != rival.head.dim:
+        raise DataError(
+            f"{shown(tables.files[0].path)}: embeddings have {judged.head.dim} numbers, the baseline "
+            f"{quoted(Path(rival.name).parent)} expects {rival.head.dim}"
+        )
 
 
 def _judged(part: CategorySubject, rival: Subject | None, asked: Asked) -> JudgedCategory:

@@ -13,11 +13,11 @@ from headeval.cli.category_sources import folder_sources
 from headeval.cli.category_subjects import CategorySubject, read_category_subjects
 from headeval.cli.console import show, write
 from headeval.cli.left_out_categories import left_out, n_rows, report_left_out
-from headeval.cli.row_notes import unlabelled_note
 from headeval.cli.rows import Columns, reading
 from headeval.cli.sources import Source, check_models
 from headeval.cli.threshold_choice import chosen_threshold, with_claim
 from headeval.cli.threshold_rows import ThresholdRows, open_both, threshold_rows
+from headeval.core.thresholds import ConfusionCounts
 from headeval.errors import DataError, FitError, UsageError
 from headeval.files.benign import BenignRows, read_benign_of
 from headeval.files.head_folder import check_heads_output, write_heads
@@ -26,7 +26,9 @@ from headeval.head import LinearHead
 from headeval.printable import listed, quoted
 from headeval.render.category_threshold import category_threshold_document, category_threshold_sheet
 from headeval.render.document import to_json
+from headeval.render.numbers import percent
 from headeval.render.terminal import SheetView
+from headeval.report import FEW_ROWS
 from headeval.requirement_parsing import Requirement
 from headeval.requirement_scope import EVERY, of_categories
 
@@ -85,7 +87,7 @@ def threshold_categories(
         wanted.confidence,
         tuple(found),
         tuple(without),
-        _unread(sources, traffic),
+        (*_shared(asked, wanted.confidence), *_unread(sources, traffic)),
     )
     if wanted.json:
         write(to_json(category_threshold_document(summary)))
@@ -135,7 +137,8 @@ def _rows(
     for part in subjects:
         usable = tables is None or part.subject is not None
         head, name, own = heads[part.name], sources[part.name].name, benign.get(part.name)
-        rows.append((part, threshold_rows(head, name, part.subject, own, traffic, columns) if usable else None))
+        scored = threshold_rows(head, name, part.subject, own, traffic, columns) if usable else None
+        rows.append((part, scored and dataclasses.replace(scored, in_folder=True)))
     return rows, next((each.n for each in benign.values()), 0)
 
 
@@ -158,14 +161,47 @@ def _chosen(
             without.append(left_out(part, _short(error)))
             continue
         heads[part.name] = with_claim(own.head, summary)
-        said = () if part.subject is None else unlabelled_note(part.subject.examples)
-        notes = tuple(note for note in summary.notes if note not in said)  # the table counts unknown labels
+        notes = (*summary.notes, *few_of_a_class(summary.after), *idle_threshold_note(summary.before, summary.after))
         found.append(CategoryThreshold(part.name, part.unknown, dataclasses.replace(summary, notes=notes)))
     return heads, found, without
 
 
+def few_of_a_class(counts: ConfusionCounts | None) -> tuple[str, ...]:
+    """Say that rates are rough where either class has few rows, as a report does."""
+    if counts is None or not any(0 < rows < FEW_ROWS for rows in (counts.positives, counts.negatives)):
+        return ()
+    return (f"rates on so few rows are rough: {counts.positives:,} positive, {counts.negatives:,} negative",)
+
+
+def idle_threshold_note(before: ConfusionCounts | None, after: ConfusionCounts | None) -> tuple[str, ...]:
+    """Say that a new threshold only costs something here: more negatives are flagged, and no positive more.
+
+    Examples
+    --------
+    >>> idle_threshold_note(ConfusionCounts(1, 9, 2, 203), ConfusionCounts(1, 14, 2, 198))
+    ('on these rows the new threshold finds no positive more and flags 5 negatives more',)
+    """
+    if before is None or after is None or not after.positives or after.true_positives > before.true_positives:
+        return ()
+    more = after.false_positives - before.false_positives
+    if more <= 0:
+        return ()
+    negatives = "negative" if more == 1 else "negatives"
+    return (f"on these rows the new threshold finds no positive more and flags {more:,} {negatives} more",)
+
+
 def _short(error: FitError | DataError) -> str:
     return error.short if isinstance(error, InfeasibleError) else str(error).splitlines()[0]
+
+
+def _shared(asked: Mapping[str, _Asked], confidence: float) -> tuple[str, ...]:
+    """Say at what level each of several requirements of a category is tested."""
+    counts = sorted({len(part.requirements) for part in asked.values()} - {0, 1})
+    if not counts:
+        return ()
+    each = ", ".join(f"of {k} each is tested at {percent(1 - (1 - confidence) / k)}" for k in counts)
+    together = f"so that they hold together with {percent(confidence)}"
+    return (f"the requirements of a category share its confidence: {each}, {together}",)
 
 
 def _unread(sources: Mapping[str, Source], traffic: Tables | None) -> tuple[str, ...]:

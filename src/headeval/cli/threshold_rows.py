@@ -17,6 +17,7 @@ from headeval.cli.rows import Columns, data_provenance, embedding_provenance, re
 from headeval.cli.sources import check_models, head_source
 from headeval.cli.subject import Subject
 from headeval.core.stable import sigmoid
+from headeval.drift import EXAMPLES
 from headeval.errors import FitError
 from headeval.files.benign import BenignRows, read_benign
 from headeval.files.heads import read_head
@@ -39,6 +40,7 @@ class ThresholdRows:
     benign : unlabelled benign traffic, or None; one of the two is there.
     sample : the probabilities of both, as the head compares them with its threshold.
     unread_labels : the column of labels that the benign files have, although none is read; or None.
+    in_folder : whether the head is one of a folder, of whose rows a report speaks with more options.
     """
 
     head: LinearHead
@@ -47,6 +49,7 @@ class ThresholdRows:
     benign: BenignRows | None
     sample: Sample
     unread_labels: str | None = None
+    in_folder: bool = False
 
     def how(self, *, certified: bool) -> str:
         """Say which rows these are, in words."""
@@ -115,7 +118,8 @@ class ThresholdRows:
         if requirements and (precise or not self.ordered) and self.subject is not None:
             if self.subject.seen is not None and self.subject.seen.calibrated:
                 what = "precision" if self.ordered else "it"
-                notes.append(f"{self._calibration_rows()} calibrated the head, and flatter {what}: leave them out")
+                few = _flattering(self.subject.seen.calibrated, what)
+                notes.append(f"{self._calibration_rows()} calibrated the head, and {few}")
         elif self.calibrated and requirements:
             notes.append("a calibration keeps the order of the rows, so what is certified here is not weakened by it")
         if precise:
@@ -125,8 +129,15 @@ class ThresholdRows:
     def _rows_of_the_fit(self) -> Iterator[str]:
         for what, seen in self._seen().items():
             if seen is not None and seen.fitted and seen.in_sample is None:
-                about = "" if seen.exact else "about "
-                yield f"{about}{seen.fitted:,} of the {what} were used for the fit, and flatter it: leave them out"
+                about, was = "" if seen.exact else "about ", "was" if seen.fitted == 1 else "were"
+                few = _flattering(seen.fitted, "it")
+                yield f"{about}{seen.fitted:,} of the {what} {was} used for the fit, and {few}"
+                if what == "rows":  # a report takes labels, which benign traffic has not
+                    yield f"`{self._naming_report()}` names up to {EXAMPLES} of the rows of the fit"
+
+    def _naming_report(self) -> str:
+        of = "FOLDER/NAME.json --label NAME --drop-unlabelled" if self.in_folder else "HEAD"
+        return f"headeval report … --head {of} --reference FIT_DATA"
 
     def _calibration_rows(self) -> str:
         seen = None if self.subject is None else self.subject.seen
@@ -196,6 +207,10 @@ class ThresholdRows:
             in_sample=in_sample,
             benign=benign,
         )
+
+
+def _flattering(rows: int, what: str) -> str:
+    return f"flatters {what}: leave it out" if rows == 1 else f"flatter {what}: leave them out"
 
 
 def open_both(data: Sequence[str] | None, benign: Sequence[str] | None) -> tuple[Tables | None, Tables | None]:

@@ -20,9 +20,9 @@ Method = Literal["temperature", "platt"]
 # Beyond these the column is hardly a logit: a temperature there says more about the file than about the model.
 TEMPERATURE_BOUNDS = (0.01, 100.0)
 
-_TOLERANCE = 1e-12
+_NO_TEMPERATURE = "the logits rank no better than chance, or stand off so far that it takes a shift (Platt scaling)"
+_TOLERANCE, _EPS = 1e-12, float(np.finfo(np.float64).eps)
 _ROUNDS_TO_ONE = 54 * float(np.log(2.0))  # from this logit on p is 1 in floats
-_EPS = float(np.finfo(np.float64).eps)
 
 
 class ScalingError(ValueError):
@@ -153,10 +153,7 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike, max_iter: int = 50) ->
     z = z - z.max(axis=1, keepdims=True)
     own = z[np.arange(z.shape[0]), y]
     if float(_slope(0.0, z, own)[0]) >= -_EPS * float(np.abs(z).mean()):
-        raise ScalingError(
-            "no positive temperature fits the logits: they rank no better than chance, or stand so far off that only a "
-            "shift (Platt scaling) could bring them right"
-        )
+        raise ScalingError(_NO_TEMPERATURE)
     if not own.any():
         raise ScalingError("the logits separate the labels perfectly: the log loss falls for ever as T goes to 0")
     return unit / _root(z, own, max_iter)

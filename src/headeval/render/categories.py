@@ -8,7 +8,7 @@ from headeval.evaluation import METRICS, Evaluation
 from headeval.metric import Metric
 from headeval.printable import printable
 from headeval.render.category_notes import merged_notes, named
-from headeval.render.category_parts import claims_sections, comparison_sections, slices_sections
+from headeval.render.category_parts import ALL_SLICES, claims_sections, comparison_sections, slices_sections
 from headeval.render.numbers import DIGITS, NOTHING, UNDEFINED, count, number, percent
 from headeval.render.requirements import requirements_section, verdict_line
 from headeval.render.sections import Column, Grid, Section
@@ -16,13 +16,18 @@ from headeval.render.sheet import Sheet, evaluation_notes, judged_lines, provena
 from headeval.report import Report
 
 RANKED = {"auc": "AUC", "ap": "AP"}
-DECIDED = {"ece_positive_class": "ECE", "recall": "recall", "fpr": "FPR"}
+DECIDED = {"ece_positive_class": "ECE pos.", "recall": "recall", "fpr": "FPR"}
 
 Cells = tuple[str, ...]
 
 
-def categories_sheet(report: CategoriesReport) -> Sheet:
-    """Lay out a report of several categories; `how` is a caution where rows made their head, or one is not judged."""
+def categories_sheet(report: CategoriesReport, *, all_slices: str = ALL_SLICES) -> Sheet:
+    """Lay out a report of several categories; `how` is a caution where rows made their head, or one is not judged.
+
+    Parameters
+    ----------
+    all_slices : tells a reader where those slices are that the sheet leaves out.
+    """
     return Sheet(
         title="headeval report",
         provenance=(*provenance_lines(report.provenance), *_measured_lines(report)),
@@ -32,13 +37,18 @@ def categories_sheet(report: CategoriesReport) -> Sheet:
             overview_section(report),
             *claims_sections(report),
             *comparison_sections(report),
-            *slices_sections(report),
+            *slices_sections(report, all_slices=all_slices),
         ),
         notes=category_notes(report),
-        requirements=requirements_section(report),
+        requirements=requirements_section(report, convention=_convention(report)),
         verdict=verdict_line(report.verdicts),
         tone="good" if report.passed else "bad",
     )
+
+
+def _convention(report: CategoriesReport) -> str | None:
+    """Return the ECE convention chosen, which is the same for all categories."""
+    return next((part.evaluation.calibration[0].convention for _, part in report.judged), None)
 
 
 def category_notes(report: CategoriesReport) -> tuple[str, ...]:
@@ -128,7 +138,7 @@ def _foot(report: CategoriesReport) -> Iterator[str]:
     confidence = _confidence(report)
     if confidence is not None:
         yield f"below each number its {percent(confidence)} interval"
-    yield "AP: average precision, where a random ranking scores the prevalence; ECE: positive-class"
+    yield "AP: average precision, where a random ranking scores the prevalence; ECE pos.: positive-class ECE"
     yield "macro average: the mean over the categories where the number is defined, each counting the same"
     if any(round(part.evaluation.threshold, DIGITS) != part.evaluation.threshold for _, part in report.judged):
         yield "thresholds are rounded here; the heads, and this report as JSON, hold all their digits"

@@ -12,6 +12,7 @@ from headeval.render.page import rendered, report_parts
 from headeval.report import Report
 
 _SAID = ("auc", "recall", "fpr")
+_ALL_SLICES = "all slices of a category are in its own part of this page"
 
 
 def render_categories_page(report: CategoriesReport) -> str:
@@ -22,7 +23,7 @@ def render_categories_page(report: CategoriesReport) -> str:
     UsageError
         When jinja2 is not installed.
     """
-    sheet = categories_sheet(report)
+    sheet = categories_sheet(report, all_slices=_ALL_SLICES)
     overview: dict[str, Any] = {"sheet": sheet, "sections": sheet.sections, "panel": None, "at": "", "level": 2}
     categories = tuple(
         {

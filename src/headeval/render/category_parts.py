@@ -11,10 +11,11 @@ from headeval.render.claim import claim_section
 from headeval.render.numbers import NOTHING, count, number, percent, signed
 from headeval.render.sections import Column, Grid, Section, Tone
 from headeval.render.slices import below_whole
-from headeval.report import Report, Slice
+from headeval.report import FEW_OF_A_CLASS, FEW_ROWS, Report, Slice
 
 _COMPARED = {"auc": "AUC", "recall": "recall", "fpr": "FPR"}
 _TELL_NOTHING = (("false", "true"), ("0", "1"))
+ALL_SLICES = "the report of each category alone, --format json and --html have all slices"
 _LEFT_OUT = "certified on"  # which each category's own report tells
 
 
@@ -106,8 +107,13 @@ def named_classes(name: str, report: Report) -> Report:
     )
 
 
-def slices_sections(report: CategoriesReport) -> Iterator[Section]:
-    """Yield of each column the slice that falls furthest below its whole category."""
+def slices_sections(report: CategoriesReport, *, all_slices: str = ALL_SLICES) -> Iterator[Section]:
+    """Yield of each column the slice that falls furthest below its whole category.
+
+    Parameters
+    ----------
+    all_slices : tells a reader where the others are.
+    """
     by_column: dict[str, list[tuple[str, list[Slice]]]] = {}
     for name, part in report.judged:
         for column in dict.fromkeys(each.column for each in part.slices):
@@ -116,11 +122,12 @@ def slices_sections(report: CategoriesReport) -> Iterator[Section]:
     for column, found in by_column.items():
         columns = (Column("category"), Column("worst"), *_numbers("slices", "rows", "below the whole"))
         rows = tuple(_worst(name, slices) for name, slices in found)
-        notes = ["the report of each category alone, --format json and --html have all slices"]
+        notes = [all_slices]
         if any(each.below for _, slices in found for each in slices[:1]):
             notes.append("! the whole interval of the slice lies on the bad side of its category's value")
         if any(each.small for _, slices in found for each in slices[:1]):
-            notes.append("* few rows: no slice of this category has more")
+            few = f"fewer than {FEW_ROWS}, or 1 to {FEW_OF_A_CLASS - 1} of a class"
+            notes.append(f"* no slice of this category has enough rows: {few}")
         yield Section(
             f"Slices by {printable(column)}",
             (Grid(f"slices by {printable(column)}", columns, rows),),

@@ -25,6 +25,8 @@ _AGAINST_REST = {
     **dict.fromkeys(("prevalence", "auc", "ap"), "{of} against the rest"),
 }
 
+_OF_THE_CONVENTION = ("ece", "ece_corrected", "mce")
+
 _VERDICTS: dict[Verdict, tuple[str, Tone]] = {
     Verdict.MET: ("met", "good"),
     Verdict.NOT_MET: ("NOT MET", "bad"),
@@ -44,12 +46,15 @@ class Required(Protocol):
         """One a requirement that every slice had to meet."""
 
 
-def requirements_section(report: Required, classes: ClassEvaluation | None = None) -> Section | None:
+def requirements_section(
+    report: Required, classes: ClassEvaluation | None = None, *, convention: str | None = None
+) -> Section | None:
     """Return every requirement with what was held against it and its verdict; None where nothing was required.
 
     Parameters
     ----------
     classes : of a classifier of more than two.
+    convention : of the metric `ece` of categories, of each of which a table shows the positive-class ECE.
     """
     grids = []
     if report.decisions:
@@ -59,7 +64,8 @@ def requirements_section(report: Required, classes: ClassEvaluation | None = Non
     if not grids:
         return None
     meant = meant_of_classes([decision.requirement for decision in report.decisions], classes)
-    notes = (*_reasons(report.decisions), *_failing(report.each), *meant)
+    every = [decision.requirement for decision in report.decisions] + [each.requirement for each in report.each]
+    notes = (*_reasons(report.decisions), *_failing(report.each), *meant, *_other_convention(every, convention))
     return Section("Requirements", tuple(grids), footnotes=notes)
 
 
@@ -79,9 +85,7 @@ def meant_of_classes(requirements: Sequence[Requirement], classes: ClassEvaluati
 
 
 def _meant(metric: str, of: Sequence[str], flagged: str) -> str:
-    names = [f"{in_sentence(name)}:{metric}" for name in of]
-    if len(names) > _MOST_CLASSES:
-        names[_MOST_CLASSES:] = [f"{len(names) - _MOST_CLASSES} more"]
+    names = _few([f"{in_sentence(name)}:{metric}" for name in of])
     told = (_LIKELIEST | _AGAINST_REST)[metric].format(of=in_sentence(of[0]) if len(of) == 1 else "the class")
     own = list(of) == [flagged]
     if metric in _LIKELIEST:
@@ -90,7 +94,24 @@ def _meant(metric: str, of: Sequence[str], flagged: str) -> str:
         plain = f"of {in_sentence(flagged)}, as --ece-convention says"
     else:
         plain = "the same number" if own else in_sentence(flagged)
-    return f"{', '.join(names)}: {told}; without a prefix: {plain}"
+    return f"{names}: {told}; without a prefix: {plain}"
+
+
+def _other_convention(requirements: Sequence[Requirement], convention: str | None) -> tuple[str, ...]:
+    """Say that what is required of a category is not the ECE of the table, where that is so."""
+    asked = dict.fromkeys(
+        f"{in_sentence(requirement.of)}:{requirement.metric}"
+        for requirement in requirements
+        if requirement.metric in _OF_THE_CONVENTION
+    )
+    if not asked or convention in {None, "positive-class"}:
+        return ()
+    return (f"{_few(list(asked))}: {convention}; the table shows the positive-class ECE, which is ece_positive_class",)
+
+
+def _few(names: list[str]) -> str:
+    more = [f"{len(names) - _MOST_CLASSES} more"] if len(names) > _MOST_CLASSES else []
+    return ", ".join([*names[:_MOST_CLASSES], *more])
 
 
 def verdict_line(verdicts: Sequence[Verdict]) -> str:
