@@ -14,6 +14,8 @@ from headeval.evaluation import evaluate
 from headeval.render.category_page import render_categories_page
 from headeval.report import Report
 
+pytestmark = pytest.mark.slow  # each starts a browser, or a page in it
+
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -21,6 +21,8 @@ from headeval.printable import printable
 from headeval.render.page import render_page
 from headeval.report import Report, Slice
 
+pytestmark = pytest.mark.slow  # each starts a browser, or a page in it
+
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

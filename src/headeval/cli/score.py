@@ -93,4 +93,4 @@ def _decided(heads: "Mapping[str, LinearHead]", flagged: Sequence[int]) -> str:
         each = ", ".join(f"{category} {count:,}" for category, count in zip(heads, flagged, strict=True))
         return f"flagged at {thresholds[0]}: {each}"
     parts = zip(heads, flagged, thresholds, strict=True)
-    return "flagged: " + ", ".join(f"{category} {count:,} (at {threshold})" for category, count, threshold in parts)
+    return "flagged: " + ", ".join(f"{category} {count:,} (at {threshold:.4g})" for category, count, threshold in parts)
