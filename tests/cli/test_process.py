@@ -154,6 +154,7 @@ def test_a_closed_stdout_is_6_and_a_closed_stderr_changes_no_code(scores: Path) 
     assert code("2>&-", "report absent.parquet --prob p") == (3, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
     "arguments", ["report s.parquet --prob p", "report s.parquet --prob p --format json", "--version", "fit --help"]

@@ -11,6 +11,8 @@ import pytest
 
 from headeval.cli.main import run
 
+pytestmark = pytest.mark.slow  # each starts a cluster and whole commands
+
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))

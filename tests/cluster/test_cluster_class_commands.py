@@ -11,7 +11,8 @@ import pytest
 
 from headeval.cli.main import run
 
-pytestmark = pytest.mark.usefixtures("small_parts")
+# Each starts a cluster, and whole commands.
+pytestmark = [pytest.mark.usefixtures("small_parts"), pytest.mark.slow]
 
 CLASSES = ("neither", "offensive", "hate")
 SAME_OPTIMUM = 1e-8

@@ -18,7 +18,8 @@ import pytest
 from headeval.cli.main import run
 from headeval.files import parquet_rows
 
-pytestmark = pytest.mark.usefixtures("small_parts")
+# Each starts a cluster, and whole commands.
+pytestmark = [pytest.mark.usefixtures("small_parts"), pytest.mark.slow]
 
 SAME_OPTIMUM = 1e-9
 
