@@ -167,7 +167,7 @@ def test_counts_beside_the_metrics_are_of_the_rows_judged_and_those_of_the_fit_s
     overview, fitted = out.split("Fitted on\n")
     for category in ("a", "b"):
         judged, used = (pq.read_table(path)[category].to_pylist() for path in (other, two))
-        first, below = re.search(rf"^  {category} +(.*)\n +(.*)\n", overview, flags=re.MULTILINE).groups()  # type: ignore[union-attr]
+        first, below = re.search(rf"^  {category} +(.*)\n +(.*)\n", overview, flags=re.MULTILINE).groups()  # type: ignore[union-attr]  # no row, no test
         known = len(judged) - judged.count(None)
         assert first.split()[:2] == [str(known), str(judged.count(True))]
         assert below.split()[:2] == [str(judged.count(None)), f"{judged.count(True) / known:.2f}"]

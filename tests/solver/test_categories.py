@@ -15,6 +15,7 @@ from headeval.solver.category_sums import CategoryColumns, CategoryLossAndGradie
 from headeval.solver.exact import newton_on
 from headeval.solver.memory import ArraySource
 from headeval.solver.rows import RowColumns
+from headeval.solver.sample import sample_rows
 from headeval.solver.stream import StreamSource
 from headeval.solver.sums import Hessian, LossAndGradient, Together
 from headeval.solver.training import Training, dealt_folds, train
@@ -359,3 +360,15 @@ def test_a_category_has_the_columns_that_its_source_has_now() -> None:
     folds = np.random.default_rng(0).integers(0, 3, L.shape).astype(np.int16)
     source.hold_out(folds)
     assert np.asarray(view.columns.folds).tolist() == folds[1].tolist()
+
+
+def test_a_sample_draws_only_rows_that_count_and_stands_for_all_of_them() -> None:
+    """Rows whose label is unknown have no weight: drawn, they would take the places of known ones."""
+    _, L = made(3000)
+    columns = CategoryColumns(L).of(2)
+    assert columns.weights is not None
+    chosen, s = sample_rows(columns, 200)
+    assert (columns.weights[chosen] > 0).all()
+    for label in (0, 1):
+        there = int(np.count_nonzero((columns.labels == label) & (columns.weights > 0)))
+        assert s[columns.labels[chosen] == label].sum() == pytest.approx(there)
