@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headeval.errors import HeadError, OutputError
+from headeval.files import head_folder, head_replacement
 from headeval.files.head_folder import (
     check_heads_output,
     head_file_name,
@@ -264,7 +265,7 @@ def test_an_error_between_two_renames_puts_the_old_heads_back(
     rename: Callable[..., Any] = Path.replace
 
     def failing(self: Path, target: Path) -> Any:
-        if "before" not in self.parts:  # what is put back
+        if not self.parent.name.startswith("before-"):  # what is put back
             calls.append(target)
             if len(calls) == fails_at:
                 raise error
@@ -313,7 +314,7 @@ def test_without_force_a_head_that_appears_meanwhile_is_not_replaced(
 
     def meanwhile(self: Path, *arguments: Any, **options: Any) -> None:
         make(self, *arguments, **options)
-        if self.name == "before":
+        if self.name == "keeping":  # all heads are complete, and none has its name
             (folder / "b.json").write_text("of another process")
 
     monkeypatch.setattr(Path, "mkdir", meanwhile)
@@ -384,21 +385,86 @@ def test_a_replacement_that_was_killed_is_noticed(tmp_path: Path) -> None:
     folder = tmp_path / "heads"
     write_heads(folder, {"a": head(), "b": head(1)}, force=False)
     script = (
-        "import os, sys\nfrom pathlib import Path\nfrom headeval.files import head_folder\n"
-        "heads = head_folder.read_heads(sys.argv[1])\npublish, done = head_folder._publish, []\n"
+        "import os, sys\nfrom pathlib import Path\nfrom headeval.files import head_folder, head_replacement\n"
+        "heads = head_folder.read_heads(sys.argv[1])\npublish, done = head_replacement._publish, []\n"
         "def once(*given, **named):\n"
         "    if done: os.kill(os.getpid(), 9)\n"
         "    done.append(publish(*given, **named))\n"
-        "head_folder._publish = once\n"
+        "head_replacement._publish = once\n"
         "head_folder.write_heads(Path(sys.argv[1]), heads, force=True)\n"
     )
     done = subprocess.run([sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=False)
     assert done.returncode == -9, done.stderr
-    with pytest.raises(HeadError, match=r"may be a mix of old and new\nwrite them again and remove \.headeval-"):
+    with pytest.raises(
+        HeadError, match=r"may be a mix of old and new\nwrite them again, or put back .* in \.headeval-"
+    ):
         read_heads(folder)
     for staging in folder.glob(".headeval-*"):
         shutil.rmtree(staging)
     assert list(read_heads(folder)) == ["a", "b"]
+
+
+def interrupted(folder: Path, *, placed: int) -> Path:
+    """What a kill leaves after some of two heads have their names, the folder having held none before."""
+    staging = folder / ".headeval-0.tmp"
+    (staging / "before-2").mkdir(parents=True)
+    for number, name in enumerate(("a.json", "b.json")):
+        write_head(head(number), (folder if number < placed else staging) / name)
+    return staging
+
+
+@pytest.mark.parametrize("placed", [0, 1, 2])
+def test_heads_that_were_not_all_placed_are_refused_though_none_were_there_before(placed: int, tmp_path: Path) -> None:
+    interrupted(tmp_path, placed=placed)
+    if placed == 0:
+        with pytest.raises(HeadError, match="holds no head"):
+            read_heads(tmp_path)
+    elif placed == 1:
+        with pytest.raises(HeadError, match="may be a mix of old and new"):
+            read_heads(tmp_path)
+    else:
+        assert list(read_heads(tmp_path)) == ["a", "b"]
+
+
+def test_complete_new_heads_settle_what_a_kill_has_left(tmp_path: Path) -> None:
+    staging = interrupted(tmp_path, placed=1)
+    write_heads(tmp_path, {"a": head(5), "b": head(6)}, force=True)
+    assert read_heads(tmp_path) == {"a": head(5), "b": head(6)}
+    assert not staging.exists()
+
+
+def test_two_programs_do_not_replace_heads_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    write_heads(tmp_path / "heads", {"a": head()}, force=False)
+    before = tree(tmp_path)
+    monkeypatch.setattr(head_replacement, "_PATIENCE", 0.1)
+    other = os.open(tmp_path / "heads", os.O_RDONLY)
+    try:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(OutputError, match="heads: another program is replacing the heads there; try again"):
+            write_heads(tmp_path / "heads", {"a": head(1)}, force=True)
+        assert tree(tmp_path) == before
+    finally:
+        os.close(other)
+    write_heads(tmp_path / "heads", {"a": head(1)}, force=True)
+    assert read_heads(tmp_path / "heads") == {"a": head(1)}
+
+
+def test_heads_replaced_while_they_are_read_are_not_taken_for_one_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_heads(tmp_path / "heads", {"a": head(), "b": head()}, force=False)
+    read = []
+
+    def slow(path: Path) -> LinearHead:
+        if read:
+            write_heads(tmp_path / "heads", {"a": head(1), "b": head(1)}, force=True)
+        read.append(path)
+        return read_head(path)
+
+    monkeypatch.setattr(head_folder, "read_head", slow)
+    with pytest.raises(HeadError, match="were replaced while they were being read; try again"):
+        read_heads(tmp_path / "heads")
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,19 @@ from importlib.machinery import ModuleSpec
 
 import typer
 
+from headeval.cli import signals
 from headeval.cli.calibrate import calibrate
 from headeval.cli.fit import fit
 from headeval.cli.options import Version
 from headeval.cli.report import report
 from headeval.cli.score import score
 from headeval.cli.threshold import threshold
-from headeval.errors import HeadevalError, OutputError, UsageError
+from headeval.errors import DataError, HeadevalError, OutputError, UsageError
 from headeval.printable import printable
 
 BUG, INTERRUPTED, CLOSED_PIPE = 70, 130, 141
+LONGEST_OF_TYPER = 500
+_NO_THREAD = "can't start new thread"  # a RuntimeError, where there is no memory for one
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 # A paragraph that begins with the character \b keeps its lines.
@@ -56,7 +59,12 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a narrow encoding must not lose a finished result
-    code = run(sys.argv[1:])
+    try:
+        code = run(sys.argv[1:])
+    except SystemExit:  # of a signal
+        code = BUG
+    signals.leave_at_once()
+    code = signals.code_of_signal() or code  # also where a library has swallowed it, or made an error of it
     if code not in {CLOSED_PIPE, OutputError.exit_code}:
         code = _flushed(code)
     if code in {CLOSED_PIPE, OutputError.exit_code}:
@@ -107,7 +115,8 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
-        message = error.format_message().replace("Value error, ", "")
+        # What was typed stands in the message as it is: its line breaks are none of ours, and it may be endless.
+        message = printable(error.format_message().replace("Value error, ", ""), longest=LONGEST_OF_TYPER)
         _say(f"{message} (see '{context.command_path if context else 'headeval'} --help')")
         return UsageError.exit_code
     except (KeyboardInterrupt, typer.Abort):
@@ -121,6 +130,9 @@ def run(arguments: Sequence[str]) -> int:
         _say(f"stdout: cannot be written: {error.strerror}")
         return OutputError.exit_code
     except Exception as error:  # the one last resort: whatever is left is a bug
+        if isinstance(error, MemoryError) or str(error) == _NO_THREAD:
+            _say("memory ran out: use fewer or shorter rows, or more memory (fit reads rows anew with --memory SIZE)")
+            return DataError.exit_code
         return _bug(error)
 
 
@@ -144,6 +156,8 @@ def _invoke(arguments: Sequence[str]) -> int:
 
 
 def _say(message: str) -> None:
+    if signals.code_of_signal() is not None:  # who has interrupted knows why it ends
+        return
     text = "\n  ".join(printable(line) for line in message.splitlines())
     with contextlib.suppress(OSError):  # what cannot be said must not change the exit code
         sys.stderr.write(f"headeval: {text}\n")

@@ -1,16 +1,18 @@
 """What `report` writes beside stdout: a page, plots, a card, JUnit test cases, and the rows that changed side."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from os.path import realpath
+from os.path import exists, isdir, realpath
 from pathlib import Path
 
 from headeval.cli.console import say
 from headeval.cli.rows import reading
 from headeval.cli.subject import Subject
 from headeval.errors import OutputError
-from headeval.files.atomic import check_output, make_folder, refuse_remote, write_atomically
+from headeval.files.atomic import atomic_file, check_output, make_folder, refuse_remote
 from headeval.files.changed import check_free, write_changed
+from headeval.files.head_folder import is_head_folder
 from headeval.files.output import check_table_output
 from headeval.files.tables import Tables
 from headeval.printable import quoted
@@ -44,7 +46,11 @@ class ReportFiles:
         OutputError : where a file exists and must stay, cannot be written, or is named twice.
         DataError : where the tables have a column that the rows that changed side would get.
         """
-        inputs = (*tables.paths, *(file for path in heads for file in (path, *path.glob("*.json"))))
+        inputs = (
+            *tables.paths,
+            *heads,
+            *(file for path in heads if is_head_folder(path) for file in path.glob("*.json")),
+        )
         documents = [path for path in (self.html, self.card, self.junit) if path is not None]
         named = [path for path in (*documents, self.changed, self.plots) if path is not None]
         places = [realpath(path) for path in named]
@@ -60,9 +66,9 @@ class ReportFiles:
             from headeval.render.plots import plot_names
 
             refuse_remote(self.plots)
-            if self.plots.exists() and not self.plots.is_dir():
+            if exists(self.plots) and not isdir(self.plots):  # noqa: PTH110, PTH112 - which raise nothing
                 raise OutputError(f"{quoted(self.plots)} is no folder: --plots writes several files into one")
-            for name in plot_names() if self.plots.is_dir() else ():
+            for name in plot_names() if isdir(self.plots) else ():  # noqa: PTH112
                 check_output(self.plots / name, force=self.force)
 
     def write(self, report: Report, subject: Subject, baseline: Subject | None, *, quiet: bool) -> None:
@@ -77,22 +83,30 @@ class ReportFiles:
         documents, drawn = list(self._rendered(report, subject)), list(self._drawn(report))
         if self.changed is not None and baseline is not None:
             self._write_changed(subject, baseline, self.changed, quiet=quiet)
-        self.write_documents(documents, quiet=quiet)
+        with _folder_made(self.plots):
+            self.write_documents(documents, drawn, quiet=quiet)
         if self.plots is not None:
-            make_folder(self.plots)
-            for path, content in drawn:
-                write_atomically(path, content, force=self.force)
             say(f"{len(drawn)} plots written to {self.plots}", quiet=quiet)
 
-    def write_documents(self, documents: Iterable[Document], *, quiet: bool) -> None:
-        """Write documents and say where; all are rendered before the first is written.
+    def write_documents(
+        self, documents: Iterable[Document], drawn: Iterable[tuple[Path, bytes]] = (), *, quiet: bool
+    ) -> None:
+        """Write documents and plots, and say where the documents are.
+
+        All are rendered before the first is written, and all are written before the first gets its name.
 
         Raises
         ------
         OutputError : where one cannot be written.
         """
-        for path, what, content in list(documents):
-            write_atomically(path, content, force=self.force)
+        documents = list(documents)
+        contents = [*((path, content) for path, _, content in documents), *drawn]
+        with ExitStack() as files:
+            for path, content in reversed(contents):  # the names are given in the order of the options
+                file = files.enter_context(atomic_file(path, force=self.force))
+                file.write(content)
+                file.flush()
+        for path, what, _ in documents:
             say(f"{what} written to {path}", quiet=quiet)
 
     def _rendered(self, report: Report, subject: Subject) -> Iterator[Document]:
@@ -129,3 +143,18 @@ class ReportFiles:
             track=reading(quiet),
         )
         say(f"{rows:,} rows that changed side written to {output}", quiet=quiet)
+
+
+@contextmanager
+def _folder_made(folder: Path | None) -> Iterator[None]:
+    """Make a folder, and those above it, for the files that are written meanwhile; without them it goes away."""
+    made = [] if folder is None else [path for path in (folder, *folder.parents) if not exists(path)]  # noqa: PTH110
+    try:
+        if made and folder is not None:
+            make_folder(folder)
+        yield
+    except BaseException:  # an interrupt too: the error goes on
+        for path in made:
+            with suppress(OSError):  # it is not empty
+                path.rmdir()
+        raise

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from headeval.errors import OutputError
-from headeval.files.locations import Location, RemoteFile, looks_remote, masked_uri
+from headeval.files.locations import Location, is_same_file, looks_remote, masked_uri
 from headeval.printable import printable
 
 if TYPE_CHECKING:
@@ -50,9 +50,7 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Location] = ()) ->
     """
     refuse_remote(path)
     for other in inputs:
-        if isinstance(other, RemoteFile):  # which is never a local file
-            continue
-        if path.exists() and other.exists() and path.samefile(other):
+        if is_same_file(path, other):
             raise OutputError(f"{printable(str(path))}: is one of the inputs; choose another name for the output")
     _checked_target(path, force=force)
 
@@ -89,8 +87,9 @@ def atomic_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
     """
     target = _checked_target(path, force=force)
     temporary = target.with_name(f".headeval-{secrets.token_hex(8)}.tmp")
-    raw = _OutputFile(temporary, shown=path, mode=_mode_of(target))
+    raw: _OutputFile | None = None
     try:
+        raw = _OutputFile(temporary, shown=path, mode=_mode_of(target))
         file = io.BufferedWriter(raw)
         yield file
         if not file.closed:
@@ -98,16 +97,25 @@ def atomic_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
         raw.finish()
         with _os_errors_of(path):
             _publish(temporary, target, force=force)
-    except Exception as error:  # goes on, or as the failed write that caused it
+        _remove(temporary)
+    except BaseException as error:  # goes on, or as the failed write that caused it; an interrupt goes on always
+        if raw is not None or not isinstance(error, OutputError):  # else it was not made, and may be another's
+            _remove(temporary)
         # A library may have turned the failed write into an error of its own, or hidden it.
-        if raw.failure is not None and raw.failure is not error:
-            raise raw.failure from error
+        failure = raw.failure if raw is not None and isinstance(error, Exception) else None
+        if failure is not None and failure is not error:
+            raise failure from error
         raise
     finally:
-        raw.release()
-        with suppress(OSError):  # the error on its way out, if any, is the one to report
-            temporary.unlink(missing_ok=True)
-    _sync_folder(target.parent)
+        if raw is not None:
+            raw.release()
+            _remove(temporary)  # once more: an interrupt may have come in between, and some remove no open file
+    sync_folder(target.parent)
+
+
+def _remove(temporary: Path) -> None:
+    with suppress(OSError):  # the error on its way out, if any, is the one to report
+        temporary.unlink(missing_ok=True)
 
 
 def write_atomically(path: Path, data: bytes, *, force: bool) -> None:
@@ -245,8 +253,8 @@ def _publish_without_links(temporary: Path, target: Path) -> None:
         raise
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable where that is possible; the file is complete and in place either way."""
+def sync_folder(folder: Path) -> None:
+    """Make new names durable where that is possible; the files are complete and in place either way."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,15 +1,13 @@
 """A folder of heads, one file a category: names that cannot leave it, and contents that change all at once."""
 
 import os
-import secrets
-import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from headeval.errors import HeadError, OutputError
-from headeval.files.atomic import refuse_remote
+from headeval.files.atomic import refuse_remote, sync_folder
 from headeval.files.head_names import SUFFIX, category_of, head_file_name, head_file_names
+from headeval.files.head_replacement import interrupted_replacements, put_in_place, staging_folder
 from headeval.files.heads import check_embedding_model, read_head, write_head
 from headeval.files.locations import Location, RemoteFile, looks_remote, masked_uri
 from headeval.head import LinearHead
@@ -17,12 +15,10 @@ from headeval.printable import listed, printable, quoted
 
 __all__ = ["check_heads_output", "head_file_name", "head_path", "is_head_folder", "read_heads", "write_heads"]
 
-_STAGING, _KEPT = ".headeval-", "before"
-
 
 def is_head_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether `path` is a folder, and so stands for all heads in it."""
-    return Path(path).is_dir()
+    """Whether `path` is a folder, and so stands for all heads in it; what cannot be looked at is none."""
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a name is too long or a folder is closed
 
 
 def check_heads_output(
@@ -84,13 +80,14 @@ def write_heads(folder: Path, heads: Mapping[str, LinearHead], *, force: bool) -
     check_heads_output(folder, heads, force=force)
     names = head_file_names(heads)
     is_new = not folder.exists()
-    with _staging(folder.parent if is_new else folder, folder) as staging:
+    with staging_folder(folder.parent if is_new else folder, folder) as staging:
         for category, head in heads.items():
             write_head(head, staging / names[category])
-        if is_new:
-            staging.rename(folder)
+        if not is_new:
+            put_in_place(staging, folder, list(names.values()), force=force)
             return
-        _put_in_place(staging, folder, list(names.values()), force=force)
+        staging.rename(folder)
+    sync_folder(folder.parent)
 
 
 def read_heads(folder: str | os.PathLike[str]) -> dict[str, LinearHead]:
@@ -121,7 +118,10 @@ def read_heads(folder: str | os.PathLike[str]) -> dict[str, LinearHead]:
     _refuse_half_replaced(folder)
     if not files:
         raise HeadError(f"{printable(str(folder))}: holds no head, which would be a file that ends in {SUFFIX}")
+    before = _stamps(files.values())
     heads = {category: read_head(path) for category, path in files.items()}
+    if _stamps(files.values()) != before:
+        raise HeadError(f"{printable(str(folder))}: its heads were replaced while they were being read; try again")
     _check_alike(heads, files)
     return heads
 
@@ -132,15 +132,26 @@ def head_path(folder: Path, category: str) -> Path:
 
 
 def _refuse_half_replaced(folder: Path) -> None:
-    """Refuse a folder whose replacement was killed: old heads and new ones may stand beside each other."""
-    for staging in sorted(folder.glob(f"{_STAGING}*.tmp")):
-        kept = staging / _KEPT
-        if kept.is_dir() and any(kept.iterdir()):
-            raise HeadError(
-                f"{printable(str(folder))}: its heads were being replaced when the program was killed, and may be a "
-                f"mix of old and new\nwrite them again and remove {printable(staging.name)}, or put back the old ones "
-                f"that are in {printable(f'{staging.name}/{_KEPT}')}"
-            )
+    """Refuse a folder in which old heads and new ones may stand beside each other."""
+    for staging in interrupted_replacements(folder):
+        raise HeadError(
+            f"{printable(str(folder))}: its heads are being replaced, or were when a program was killed, and may be a "
+            f"mix of old and new\nwrite them again, or put back the old ones that are in {printable(staging.name)} and "
+            "remove it"
+        )
+
+
+def _stamps(paths: Iterable[Path]) -> list[tuple[int, int] | None]:
+    """Return what of each file changes when it is replaced."""
+    found: list[tuple[int, int] | None] = []
+    for path in paths:
+        try:
+            status = path.stat()
+        except OSError:  # reading it says so
+            found.append(None)
+        else:
+            found.append((status.st_ino, status.st_mtime_ns))
+    return found
 
 
 def _files_by_category(folder: Path) -> dict[str, Path]:
@@ -226,58 +237,6 @@ def _check_writable(folder: Path, shown: Path) -> None:
         raise OutputError(
             f"{printable(str(shown))}: cannot be written: no permission to create files in {printable(str(folder))}"
         )
-
-
-@contextmanager
-def _staging(place: Path, shown: Path) -> Iterator[Path]:
-    """Yield a new folder within `place`; whatever of it is left at the end goes away."""
-    staging = place / f"{_STAGING}{secrets.token_hex(8)}.tmp"
-    try:
-        staging.mkdir()
-        yield staging
-    except OutputError as error:  # it speaks of a file nobody else knows
-        raise OutputError(str(error).replace(printable(str(staging)), printable(str(shown)))) from error
-    except FileExistsError as error:
-        raise OutputError(f"{printable(str(shown))}: has appeared in the meantime; use --force, or another name") from (
-            error
-        )
-    except OSError as error:
-        raise _cannot_write(shown, error) from error
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-
-
-def _put_in_place(staging: Path, folder: Path, names: list[str], *, force: bool) -> None:
-    """Give finished files their names; what they replace is kept beside them until all have theirs."""
-    kept, placed = staging / _KEPT, list[str]()
-    kept.mkdir()
-    try:
-        for name in names:
-            target = folder / name
-            if force and target.exists():
-                (staging / name).chmod(target.stat().st_mode & 0o777)
-                shutil.copy2(target, kept / name)
-            placed.append(name)
-            _publish(staging / name, target, force=force)
-    except BaseException:  # an interrupt too: the old heads come back, and the error goes on
-        for name in placed:
-            _put_back(kept / name, staging / name, folder / name)
-        raise
-
-
-def _publish(staged: Path, target: Path, *, force: bool) -> None:
-    """Rename a finished file; without `force` none that has appeared since is replaced."""
-    if not force and os.path.lexists(target):
-        raise FileExistsError
-    staged.replace(target)
-
-
-def _put_back(old: Path, staged: Path, target: Path) -> None:
-    with suppress(OSError):  # the error on its way out is the one to report
-        if old.exists():
-            old.replace(target)
-        elif not staged.exists():  # it got its name, where there was none before
-            target.unlink(missing_ok=True)
 
 
 def _already_exists(path: Path) -> OutputError:

@@ -145,7 +145,21 @@ def looks_remote(path: Path) -> bool:
     (True, False)
     """
     match = _URI.match(str(path))
-    return match is not None and not Path(path.parts[0]).exists()
+    return match is not None and not os.path.lexists(path.parts[0])
+
+
+def is_same_file(path: Path, other: "Location") -> bool:
+    """Whether both are there and the same file; what cannot be looked at is reported by whoever opens it.
+
+    Examples
+    --------
+    >>> is_same_file(Path("."), Path("./")), is_same_file(Path("."), Path("x" * 300))
+    (True, False)
+    """
+    try:
+        return isinstance(other, Path) and path.samefile(other)
+    except OSError:
+        return False
 
 
 def parse_uri(text: str) -> RemoteFile:
