@@ -50,6 +50,8 @@ def _is_from_arrow(error: Exception) -> bool:
 def _explained_locally(error: BaseException) -> str:
     if isinstance(error, PermissionError):
         return "may not be read: permission denied"
+    if isinstance(error, MemoryError):
+        return f"does not fit into memory: {_reason(error)}; write it in smaller row groups, or use fewer columns"
     return f"cannot be read, it may be damaged or cut short: {_reason(error)}"
 
 

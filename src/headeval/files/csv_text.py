@@ -7,6 +7,7 @@ and what a cell means never depends on which cells happened to come first.
 import csv
 import io
 import re
+import secrets
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NoReturn
 
@@ -23,7 +24,8 @@ BLOCK_BYTES = 8 * 2**20
 _HEADER_BYTES = 4 * 2**20
 _BOM = b"\xef\xbb\xbf"
 # A row put behind the last one. Where a quote is never closed, it ends up inside the cell, which is how it is found.
-_LAST_ROW = "\0end of file\0"
+# Nobody who writes a file can know it, and so pass the last of their own rows off as this one.
+_LAST_ROW = f"\0end of file {secrets.token_hex(8)}\0"
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns?, got (\d+)")
 _NOT_UTF8 = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?.*invalid UTF8")
 # A cell and what ends it. A quote opens a quoted cell only as the first character; anywhere else it is text.
@@ -164,14 +166,21 @@ def _names(path: Location, line: bytes) -> tuple[str, ...]:
 
 
 class _EndMarked(io.RawIOBase):
-    """A binary stream followed by one more row, `_LAST_ROW`, with empty cells up to `width`."""
+    """A binary stream followed by one more row, `_LAST_ROW`, with empty cells up to `width`.
+
+    It begins with a byte-order mark, which Arrow takes away: else it would take away one that begins the first cell.
+    """
 
     def __init__(self, stream: BinaryIO, width: int) -> None:
         self._stream: Any = stream  # `readinto` is not declared of every binary stream
+        self._mark = _BOM
         self._tail = io.BytesIO(f"\n{_LAST_ROW}{',' * (width - 1)}\n".encode())
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the stubs ask for any buffer
-        return int(self._stream.readinto(buffer) or self._tail.readinto(buffer))
+        begin, self._mark = len(self._mark), b""
+        buffer[:begin] = _BOM[:begin]
+        rest = memoryview(buffer)[begin:]
+        return begin + int(self._stream.readinto(rest) or self._tail.readinto(rest))

@@ -9,6 +9,7 @@ from typing import Literal
 
 from headeval.errors import DataError
 from headeval.files.arrow_errors import reading, shown
+from headeval.files.foreign import foreign_kind
 from headeval.files.locations import Location, RemoteFile, is_uri, local_path, masked_uri, parse_uri
 from headeval.printable import quoted
 
@@ -16,8 +17,6 @@ Kind = Literal["parquet", "csv"]
 
 _PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 _CSV_SUFFIXES = frozenset({".csv"})
-# Formats of arrays and models. Reading most of them can run code, so they are recognised and never opened.
-_ARRAY_SUFFIXES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".npy", ".npz", ".joblib"})
 _PARQUET_MAGIC = b"PAR1"
 _READ = "headeval reads Parquet (.parquet, .pq) and CSV (.csv) files"
 _CONVERT = "convert it to Parquet with one list column of numbers, for example with pyarrow"
@@ -125,32 +124,20 @@ def kind_of(path: Location) -> Kind:
     ------
     DataError : where it cannot be read or is neither; pickles are recognised and never loaded.
     """
-    with reading(path), path.open("rb") as stream:
-        start = stream.read(8)
     suffix = path.suffix.lower()
-    if start.startswith(_PARQUET_MAGIC):
+    with reading(path), path.open("rb") as stream:
+        start = stream.read(len(_PARQUET_MAGIC))
+        stream.seek(0)
+        foreign = "" if start == _PARQUET_MAGIC else foreign_kind(stream, suffix)
+    if start == _PARQUET_MAGIC:
         if suffix in _CSV_SUFFIXES:
             raise DataError(f"{shown(path)} is named .csv but holds Parquet: rename it to .parquet")
         return "parquet"
-    foreign = _foreign(suffix, start)
     if foreign:
-        raise DataError(f"{shown(path)} {foreign}")
+        advice = "" if foreign.endswith("first") else f"; {_READ}: {_CONVERT}"
+        raise DataError(f"{shown(path)} {foreign}{advice}")
     if suffix in _PARQUET_SUFFIXES:
         raise DataError(f"{shown(path)} is no Parquet file: it does not start with {quoted('PAR1')}")
     if suffix in _CSV_SUFFIXES:
         return "csv"
     raise DataError(f"{shown(path)} is of no known kind: {_READ}")
-
-
-def _foreign(suffix: str, start: bytes) -> str:
-    """Say what a file is that is no table but often taken for one, or return an empty text."""
-    pickled = len(start) > 1 and start[0] == 0x80 and 2 <= start[1] <= 5
-    if suffix in _ARRAY_SUFFIXES or start.startswith(b"\x93NUMPY") or pickled:
-        return f"is a pickle or an array file, which headeval never loads: {_CONVERT}"
-    if start.startswith(b"PK\x03\x04"):
-        return f"is a zip archive (.npz, .pt or .xlsx), which headeval never loads: {_CONVERT}"
-    if start.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")):
-        return "is compressed: decompress it first"
-    if start.startswith((b"ARROW1", b"FEA1")):
-        return f"is an Arrow or Feather file: {_READ}"
-    return ""

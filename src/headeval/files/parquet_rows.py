@@ -1,5 +1,6 @@
 """Parquet files as a stream of record batches that have been checked."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -18,6 +19,9 @@ MOST_ROWS = 65_536
 # not faster; but with one column a dimension, each block costs a little for every column.
 _BLOCK_BYTES, _BUFFER_BYTES = 2**23, 2**18
 _ROWS_MEASURED = 16
+# Equal rows take next to no room, so a small file can hold very many. More than this are counted before they are
+# believed: memory is set aside for as many as a file announces.
+_ROWS_A_BYTE = 8
 _MANY_COLUMNS, _MANY_BLOCK_BYTES, _MANY_BUFFER_BYTES = 64, 2**25, 2**15
 # What may be held of a file in a store; with many columns small buffers would be thousands of requests a row group.
 _FETCHED_BYTES, _MANY_FETCHED_BYTES, _LARGEST_FETCHED_BUFFER = 2**26, 2**29, 2**23
@@ -38,9 +42,11 @@ def read_schema(path: Location) -> tuple[pa.Schema, tuple[tuple[int, int], ...]]
         # What was added when the file was closed stands beside the schema's own metadata.
         schema = schema.with_metadata({**(schema.metadata or {}), **(file.metadata.metadata or {})})
         str(schema.names)  # decodes the names now: they need not be UTF-8
+        if n_rows > _ROWS_A_BYTE * stream.seek(0, os.SEEK_END):
+            groups = tuple((_held(file, number), size) for number, (_, size) in enumerate(groups))
     if n_rows <= 0:
         raise DataError(f"{shown(path)} holds no rows")
-    if min(rows for rows, _ in groups) < 0 or sum(rows for rows, _ in groups) != n_rows:
+    if min((rows for rows, _ in groups), default=0) < 0 or sum(rows for rows, _ in groups) != n_rows:
         held = sum(rows for rows, _ in groups)
         raise DataError(f"{shown(path)} is damaged: it announces {n_rows} rows and its row groups {held}")
     return schema, groups
@@ -81,6 +87,14 @@ def read_batches(path: Location, columns: Sequence[str], groups: range, n_rows: 
                 yield batch
         if rows != n_rows:
             raise DataError(f"{shown(path)} is damaged: it announces {n_rows} rows and holds {rows}")
+
+
+def _held(file: "ParquetFile", group: int) -> int:
+    """Count the rows that a row group holds, by its first column that is no list, if there is one."""
+    columns = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
+    few = MOST_ROWS if columns else _ROWS_MEASURED
+    names = (columns or file.schema_arrow.names)[:1]
+    return sum(batch.num_rows for batch in file.iter_batches(few, row_groups=[group], columns=names))
 
 
 def _read(

@@ -5,6 +5,7 @@ takes quadratic time for long integers. A file that means one thing here must no
 """
 
 import codecs
+import io
 import json
 import math
 import re
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from headeval.files.foreign import foreign_kind
 from headeval.printable import printable, quoted
 
 DEEPEST = 32
@@ -75,6 +77,8 @@ def member(path: str, key: str) -> str:
 def _decoded(data: bytes) -> str:
     if not data.strip():
         raise DocumentError("is empty")
+    if foreign := foreign_kind(io.BytesIO(data)):
+        raise DocumentError(foreign)
     if data.startswith(codecs.BOM_UTF8):
         raise DocumentError("starts with a byte-order mark; save it as UTF-8 without one")
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in data[:4]:

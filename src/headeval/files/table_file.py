@@ -69,7 +69,8 @@ class TableFile:
         ------
         DataError : where there is no such column, or several.
         """
-        positions = self.schema.get_all_field_indices(name)
+        # An argument that is not UTF-8 names no column: Arrow, whose names all are, would not even look.
+        positions = self.schema.get_all_field_indices(name) if name.isascii() or _is_unicode(name) else []
         if len(positions) > 1:
             raise DataError(f"{shown(self.path)} has {len(positions)} columns {quoted(name)}: rename all but one")
         if not positions:
@@ -104,6 +105,10 @@ class TableFile:
                 first_row += part.num_rows
 
 
+def _is_unicode(name: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in name)
+
+
 def _batches(file: TableFile, columns: Sequence[str] | None, row_groups: range | None) -> "Iterator[pa.RecordBatch]":
     import pyarrow as pa
 
@@ -118,7 +123,8 @@ def _batches(file: TableFile, columns: Sequence[str] | None, row_groups: range |
             yield ordered
         return
     names = tuple(file.schema.names)
-    positions = range(len(names)) if columns is None else [names.index(name) for name in columns]
+    at = {name: position for position, name in enumerate(names)}  # of those that are wanted there is one each
+    positions = range(len(names)) if columns is None else [at[name] for name in columns]
     for batch in csv_text.read_batches(file.path, names, file.offset):
         arrays = [batch.column(position) for position in positions]
         yield pa.RecordBatch.from_arrays(arrays, names=[names[position] for position in positions])
