@@ -168,7 +168,7 @@ def _read_requirement(entry: object) -> ClaimedRequirement | None:
     numbers = [_whole(entry.get(name)) for name in ("n", "errors", "errors_allowed")]
     if not isinstance(metric, str) or metric not in CERTIFIABLE or bound is None:
         return None
-    if comparison not in {CERTIFIABLE[metric][0], f"{CERTIFIABLE[metric][0]}="}:
+    if comparison not in (CERTIFIABLE[metric][0], f"{CERTIFIABLE[metric][0]}="):
         return None
     n, errors, errors_allowed = numbers
     if n is None or errors is None or errors_allowed is None:

@@ -32,11 +32,12 @@ def score(
     each category, CATEGORY_logit and so on; a head of more than two classes adds the logit and prob of each, and the
     class predicted.
     """
+    from headeval.files.head_folder import is_head_folder
     from headeval.files.heads import read_head
     from headeval.files.tables import open_tables
 
     check_engine(engine, scheduler)
-    by_category = head.is_dir()
+    by_category = is_head_folder(head)
     heads = _folder(head) if by_category else {"": read_head(head)}
     tables = open_tables(data)
     # Only now what is made of pyarrow: so far, whatever is wrong is told at once.

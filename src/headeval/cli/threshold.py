@@ -44,6 +44,7 @@ def threshold(
     """
     from headeval.certifying.certifiable import chosen_goal, parse_certifiable, refuse_categories
     from headeval.cli.rows import Columns
+    from headeval.files.head_folder import is_head_folder
 
     json = output_format == "json"  # which promises not one escape code, a progress bar's included
     requirements = parse_certifiable(require or [], labelled=plan or bool(data), benign=plan or bool(benign))
@@ -54,7 +55,7 @@ def threshold(
         _show_plan(requirements, confidence, json=json)
         return
     columns = Columns(label, positive, embedding, embedding_model, drop_unlabelled)
-    if head is not None and head.is_dir():
+    if head is not None and is_head_folder(head):
         from headeval.cli.threshold_categories import Wanted, threshold_categories
 
         wanted = Wanted(requirements, maximise, cost_fp, cost_fn, confidence, allow_missing, json)

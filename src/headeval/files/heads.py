@@ -53,6 +53,8 @@ def read_head(path: str | os.PathLike[str]) -> LinearHead:
         return _parsed(_contents(path))
     except DocumentError as error:
         raise HeadError(f"{printable(str(path))}: {error}") from error
+    except MemoryError as error:
+        raise HeadError(f"{printable(str(path))}: takes more memory to read than there is") from error
 
 
 def write_head(head: LinearHead, path: str | os.PathLike[str], *, force: bool = False) -> None:
