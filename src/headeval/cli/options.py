@@ -91,7 +91,12 @@ def class_names(value: str | None, positive: str | None) -> tuple[str, ...] | No
     """
     if value is None:
         return None
-    names = tuple(name.strip() for row in csv.reader([value], skipinitialspace=True) for name in row)
+    try:
+        names = tuple(name.strip() for row in csv.reader([value], skipinitialspace=True) for name in row)
+    except csv.Error as error:
+        raise UsageError(
+            f'--classes: a name with a line break stands in double quotes ("a",b), not {quoted(value)}'
+        ) from error
     if len(names) < 2 or not all(names) or len(set(names)) < len(names):
         raise UsageError(
             f"--classes takes at least two different names (a,b,c), the flagged one last, not {quoted(value)}"

@@ -24,7 +24,7 @@ from headeval.render.drift import drift_notes, drift_section
 from headeval.render.evaluation_sections import flagging_rule
 from headeval.render.markdown import sheet_markdown
 from headeval.render.numbers import NOTHING, count, exact, interval_text, level, metric_value, number, percent
-from headeval.render.sections import Column, Grid, Section, all_about, in_sentence
+from headeval.render.sections import Column, Grid, Section, all_about, in_cell, in_sentence
 from headeval.render.sheet import Sheet, report_sheet
 from headeval.render.slices import slice_sections
 from headeval.report import Report
@@ -62,7 +62,7 @@ def _name(report: Report) -> str:
     for key in ("head", "logit_column", "probability_column"):
         name = report.provenance.get(key)
         if isinstance(name, str):
-            return printable(name if key == "head" else f"scores in column {name}")
+            return in_cell(name if key == "head" else f"scores in column {name}")
     return "a classifier"
 
 
@@ -95,12 +95,12 @@ def _facts(caption: str, facts: Iterator[tuple[str, str]]) -> Grid:
 def _model(report: Report, head: LinearHead | None) -> Iterator[tuple[str, str]]:
     if head is None:
         names = report.evaluation.classes if report.classes is None else report.classes.classes
-        yield "classes", ", ".join(map(printable, names))
+        yield "classes", ", ".join(map(in_cell, names))
     else:
         yield "kind", "linear head on embeddings of unit length"
-        yield "embedding model", printable(head.embedding_model)
+        yield "embedding model", in_cell(head.embedding_model)
         yield "dimensions", count(head.dim)
-        yield "classes", ", ".join(map(printable, head.classes))
+        yield "classes", ", ".join(map(in_cell, head.classes))
         fit, solver = recorded(head, "fit"), _mapping(recorded(head, "fit").get("solver"))
         facts = {
             "l2": fit.get("l2"),
@@ -113,7 +113,7 @@ def _model(report: Report, head: LinearHead | None) -> Iterator[tuple[str, str]]
         yield from _known(facts)
         for scaling in _calibrations(head):
             yield "calibrated by", ", ".join(_scaling(scaling))
-    yield "flagged class", printable(report.evaluation.classes[1])
+    yield "flagged class", in_cell(report.evaluation.classes[1])
 
 
 def _rows(report: Report, head: LinearHead | None) -> Iterator[tuple[str, str]]:
@@ -121,7 +121,7 @@ def _rows(report: Report, head: LinearHead | None) -> Iterator[tuple[str, str]]:
     for step, entry in fits:
         facts = {
             f"rows of the {step}": entry.get("n"),
-            f"of these {printable(report.evaluation.classes[1])}": entry.get("positives"),
+            f"of these {in_cell(report.evaluation.classes[1])}": entry.get("positives"),
             **_of_each_class(entry.get("rows_of_each_class")),
             "their labels, column": entry.get("label_column"),
             "left out, unlabelled": entry.get("unlabelled_left_out") or None,
@@ -131,7 +131,7 @@ def _rows(report: Report, head: LinearHead | None) -> Iterator[tuple[str, str]]:
     counts = report.evaluation.counts
     yield "rows judged", count(counts.n)
     if report.classes is None:
-        yield f"of these {printable(report.evaluation.classes[1])}", count(counts.positives)
+        yield f"of these {in_cell(report.evaluation.classes[1])}", count(counts.positives)
     else:
         yield "of each class", rows_of_classes({part.name: part.n for part in report.classes.per_class})
     yield from _known({"their labels, column": report.provenance.get("label_column")})
@@ -160,7 +160,7 @@ def _measures(evaluation: Evaluation) -> Grid:
 
 def _threshold_section(report: Report, head: LinearHead | None) -> Section:
     evaluation, counts = report.evaluation, report.evaluation.counts
-    negative, positive = (printable(name) for name in evaluation.classes)
+    negative, positive = (in_cell(name) for name in evaluation.classes)
     rows = (
         (positive, count(counts.true_positives), count(counts.false_negatives), count(counts.positives)),
         (negative, count(counts.false_positives), count(counts.true_negatives), count(counts.negatives)),
@@ -278,4 +278,4 @@ def _known(facts: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         elif isinstance(value, float):
             yield name, exact(value)
         elif isinstance(value, str):
-            yield name, printable(value, longest=80)
+            yield name, in_cell(value, longest=80)

@@ -9,7 +9,7 @@ from headeval.metric import Metric
 from headeval.printable import printable
 from headeval.render.left_out import LIKE_THEM, much_left_out, part_of
 from headeval.render.numbers import count, exact, interval_text, metric_value, number
-from headeval.render.sections import in_sentence
+from headeval.render.sections import in_cell, in_sentence
 from headeval.report import Report, Slice
 
 FEW = 100  # of a class: the 95 % interval of a rate of 0.9 is then at least 0.1 wide
@@ -249,7 +249,7 @@ def _with_interval(metric: Metric) -> str:
 
 
 def _named(part: Slice) -> str:
-    return f"{printable(part.column)} = {printable(part.value)}"
+    return f"{in_cell(part.column)} = {in_cell(part.value)}"
 
 
 def _claimed(report: Report, verdict: ClaimVerdict) -> str:

@@ -11,7 +11,7 @@ from headeval.render.category_notes import merged_notes, named
 from headeval.render.category_parts import ALL_SLICES, claims_sections, comparison_sections, slices_sections
 from headeval.render.numbers import DIGITS, NOTHING, UNDEFINED, count, number, percent
 from headeval.render.requirements import requirements_section, verdict_line
-from headeval.render.sections import Column, Grid, Section
+from headeval.render.sections import Column, Grid, Section, in_cell
 from headeval.render.sheet import Sheet, evaluation_notes, judged_lines, provenance_lines
 from headeval.report import Report
 
@@ -102,13 +102,13 @@ def _numbers(*headings: str) -> tuple[Column, ...]:
 
 def _rows_and_ranking(part: JudgedCategory) -> Cells:
     rows = (count(part.known), count(part.unknown))
-    return (printable(part.name), *rows, *(_cell(part.report, name) for name in ("prevalence", *RANKED)))
+    return (in_cell(part.name), *rows, *(_cell(part.report, name) for name in ("prevalence", *RANKED)))
 
 
 def _decisions(part: JudgedCategory) -> Cells:
     ece, *rates = DECIDED
     threshold = NOTHING if part.report is None else number(part.report.evaluation.threshold)
-    return (printable(part.name), _cell(part.report, ece), threshold, *(_cell(part.report, name) for name in rates))
+    return (in_cell(part.name), _cell(part.report, ece), threshold, *(_cell(part.report, name) for name in rates))
 
 
 def _cell(report: Report | None, name: str) -> str:

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from headeval.category_report import CategoriesReport
 from headeval.evaluation import METRICS
 from headeval.head import LinearHead
-from headeval.printable import printable
 from headeval.render.card import card_sheet
 from headeval.render.categories import categories_sheet, not_judged, overview_section
 from headeval.render.category_notes import merged_notes
 from headeval.render.category_parts import claims_sections, comparison_sections, named_classes, slices_sections
 from headeval.render.markdown import sheet_markdown
 from headeval.render.numbers import UNDEFINED, count, number
-from headeval.render.sections import Column, Grid, Section
+from headeval.render.sections import Column, Grid, Section, in_cell
 from headeval.render.sheet import Sheet
 from headeval.report import Report
 
@@ -38,7 +37,7 @@ def categories_card_sheet(report: CategoriesReport, heads: Mapping[str, LinearHe
     """Lay out that card, for any format."""
     full, sections = categories_sheet(report), tuple(_sections(report, heads))
     name = report.provenance.get("heads")
-    what = printable(name) if isinstance(name, str) else "scores of several categories"
+    what = in_cell(name) if isinstance(name, str) else "scores of several categories"
     return dataclasses.replace(full, title=f"Model card: {what}", sections=sections, verdict="")
 
 
@@ -66,7 +65,7 @@ def _sections(report: CategoriesReport, heads: Mapping[str, LinearHead | None]) 
 def _category(name: str, card: Parts, own: Sequence[tuple[str, ...]]) -> Section:
     threshold = card[_THRESHOLD]
     grids = (_facts_grid("recorded", own), *threshold.grids, *card[_MEASURES].grids)
-    return Section(f"Category {printable(name)}", grids, lead=threshold.lead, footnotes=threshold.footnotes)
+    return Section(f"Category {in_cell(name)}", grids, lead=threshold.lead, footnotes=threshold.footnotes)
 
 
 def _card(report: Report, head: LinearHead | None) -> Parts:

@@ -4,11 +4,11 @@ from typing import Any
 
 from headeval.category_report import CategoriesReport
 from headeval.evaluation import METRICS
-from headeval.printable import printable
 from headeval.render.categories import categories_sheet
 from headeval.render.category_parts import named_classes
 from headeval.render.numbers import count, metric_value
 from headeval.render.page import rendered, report_parts
+from headeval.render.sections import in_cell
 from headeval.report import Report
 
 _SAID = ("auc", "recall", "fpr")
@@ -27,7 +27,7 @@ def render_categories_page(report: CategoriesReport) -> str:
     overview: dict[str, Any] = {"sheet": sheet, "sections": sheet.sections, "panel": None, "at": "", "level": 2}
     categories = tuple(
         {
-            "name": printable(name),
+            "name": in_cell(name),
             "said": _said(part),
             "parts": report_parts(named_classes(name, part), at=f"c{index}-", level=4),
         }

@@ -9,7 +9,7 @@ from headeval.printable import printable
 from headeval.render.category_notes import merged_notes, named
 from headeval.render.claim import claim_section
 from headeval.render.numbers import NOTHING, count, number, percent, signed
-from headeval.render.sections import Column, Grid, Section, Tone
+from headeval.render.sections import Column, Grid, Section, Tone, in_cell
 from headeval.render.slices import below_whole
 from headeval.report import FEW_OF_A_CLASS, FEW_ROWS, Report, Slice
 
@@ -31,7 +31,7 @@ def claims_sections(report: CategoriesReport) -> Iterator[Section]:
         for grid in () if section is None else section.grids:
             kept = [at for at, column in enumerate(grid.columns) if column.heading != _LEFT_OUT]
             columns = [Column("category"), *(grid.columns[at] for at in kept)]
-            rows += [(printable(name), *(row[at] for at in kept)) for row in grid.rows]
+            rows += [(in_cell(name), *(row[at] for at in kept)) for row in grid.rows]
             tones += grid.tones
     if any(lead for _, lead in told):
         grids = (Grid("what the heads say their thresholds keep", tuple(columns), tuple(rows), tones=tuple(tones)),)
@@ -44,12 +44,12 @@ def comparison_sections(report: CategoriesReport) -> Iterator[Section]:
     if not compared:
         return
     differences = tuple(
-        (printable(name), *(_difference(comparison.differences.get(key)) for key in _COMPARED))
+        (in_cell(name), *(_difference(comparison.differences.get(key)) for key in _COMPARED))
         for name, _, comparison in compared
     )
     decided = tuple(
         (
-            printable(name),
+            in_cell(name),
             f"{number(comparison.baseline.threshold)} → {number(new.threshold)}",
             *map(count, (comparison.changes.newly_flagged, comparison.changes.no_longer_flagged)),
         )
@@ -129,8 +129,8 @@ def slices_sections(report: CategoriesReport, *, all_slices: str = ALL_SLICES) -
             few = f"fewer than {FEW_ROWS}, or 1 to {FEW_OF_A_CLASS - 1} of a class"
             notes.append(f"* no slice of this category has enough rows: {few}")
         yield Section(
-            f"Slices by {printable(column)}",
-            (Grid(f"slices by {printable(column)}", columns, rows),),
+            f"Slices by {in_cell(column)}",
+            (Grid(f"slices by {in_cell(column)}", columns, rows),),
             lead="of each category the slice that falls furthest below it",
             footnotes=tuple(notes),
         )
@@ -139,9 +139,9 @@ def slices_sections(report: CategoriesReport, *, all_slices: str = ALL_SLICES) -
 def _worst(name: str, slices: list[Slice]) -> tuple[str, ...]:
     """The first slice is the worst, of those that are large enough to say so."""
     worst = slices[0]
-    value = f"{printable(worst.value)}{' *' if worst.small else ''}"
+    value = f"{in_cell(worst.value)}{' *' if worst.small else ''}"
     rows = count(worst.evaluation.counts.n)
-    return (printable(name), value, count(len(slices)), rows, below_whole(worst))
+    return (in_cell(name), value, count(len(slices)), rows, below_whole(worst))
 
 
 def _difference(difference: Difference | None) -> str:

@@ -3,9 +3,8 @@
 from headeval.comparison import Comparison
 from headeval.core.intervals import Difference
 from headeval.evaluation import METRICS, Evaluation
-from headeval.printable import printable
 from headeval.render.numbers import NOTHING, count, exact, level, metric_value, number, signed
-from headeval.render.sections import Column, Grid, Section
+from headeval.render.sections import Column, Grid, Section, in_cell
 
 
 def comparison_section(comparison: Comparison, new: Evaluation) -> Section:
@@ -37,7 +36,7 @@ def comparison_section(comparison: Comparison, new: Evaluation) -> Section:
     return Section(
         "Comparison",
         (Grid("new less baseline", columns, rows), decided),
-        lead=f"difference to the baseline {printable(comparison.name)} on the same rows",
+        lead=f"difference to the baseline {in_cell(comparison.name)} on the same rows",
         footnotes=_footnotes(comparison, new),
     )
 

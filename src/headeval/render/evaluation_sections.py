@@ -7,7 +7,6 @@ from headeval.core.calibration_evidence import CalibrationNoise
 from headeval.core.intervals import Interval
 from headeval.evaluation import METRICS, Evaluation
 from headeval.metric import Metric, MetricInfo
-from headeval.printable import printable
 from headeval.render.bars import sparkline
 from headeval.render.numbers import (
     NOTHING,
@@ -21,7 +20,7 @@ from headeval.render.numbers import (
     share,
     signed,
 )
-from headeval.render.sections import Bar, Column, Grid, Section, in_sentence
+from headeval.render.sections import Bar, Column, Grid, Section, in_cell, in_sentence
 from headeval.render.traffic import traffic_section
 
 
@@ -131,7 +130,7 @@ def _question(convention: Convention, evaluation: Evaluation) -> str:
 
 def _decisions(evaluation: Evaluation) -> Section:
     counts = evaluation.counts
-    negative, positive = (printable(name) for name in evaluation.classes)
+    negative, positive = (in_cell(name) for name in evaluation.classes)
     outcomes = (
         (positive, counts.true_positives, counts.false_negatives, counts.positives),
         (negative, counts.false_positives, counts.true_negatives, counts.negatives),

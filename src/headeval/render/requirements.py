@@ -7,7 +7,7 @@ from typing import Protocol
 from headeval.multiclass import ClassEvaluation
 from headeval.printable import printable
 from headeval.render.numbers import NOTHING, UNDEFINED, count, exact, interval_text, measured, number
-from headeval.render.sections import Column, Grid, Section, Tone, in_sentence
+from headeval.render.sections import Column, Grid, Section, Tone, in_cell, in_sentence
 from headeval.requirement_parsing import Requirement
 from headeval.requirements import Decision, EachDecision, Verdict
 
@@ -167,7 +167,7 @@ def _each_slice(each: tuple[EachDecision, ...]) -> Grid:
 
 def _asked(decision: Decision | EachDecision) -> str:
     wanted = decision.requirement
-    return f"{printable(wanted.name)} {wanted.comparison} {exact(wanted.bound)}"
+    return f"{in_cell(wanted.name)} {wanted.comparison} {exact(wanted.bound)}"
 
 
 def _value(decision: Decision) -> str:
@@ -195,14 +195,14 @@ def _failing(each: tuple[EachDecision, ...]) -> tuple[str, ...]:
     for decision in each:
         for verdict, words in ((Verdict.NOT_MET, "is not met in"), (Verdict.UNDECIDED, "is undecided in")):
             parts = [part for part in decision.failing if part[2].verdict is verdict]
-            names = [f"{printable(column)}={printable(value)} {_value(part)}" for column, value, part in parts]
+            names = [f"{in_cell(column)}={in_cell(value)} {_value(part)}" for column, value, part in parts]
             if len(names) > MOST_NAMED:
                 names[MOST_NAMED:] = [f"{len(names) - MOST_NAMED} more"]
             if names:
                 notes.append(f"{_asked(decision)} {words} {', '.join(names)}")
         skipped: dict[str, list[str]] = {}
         for column, value, reason in decision.skipped:
-            skipped.setdefault(reason, []).append(f"{printable(column)}={printable(value)}")
+            skipped.setdefault(reason, []).append(f"{in_cell(column)}={in_cell(value)}")
         for reason, names in skipped.items():
             if len(names) > MOST_NAMED:
                 names[MOST_NAMED:] = [f"{len(names) - MOST_NAMED} more"]

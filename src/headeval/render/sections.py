@@ -12,6 +12,7 @@ from headeval.printable import printable
 Tone = Literal["good", "bad", "doubtful"]
 
 LONGEST_IN_SENTENCE = 40
+LONGEST_IN_CELL = 240  # of thousands of characters the numbers beside them would be hard to find
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +81,17 @@ def in_sentence(name: str) -> str:
     """Return a class name short enough to stand within a sentence, in quotes where it is not a word."""
     text = printable(name, longest=LONGEST_IN_SENTENCE)
     return text if text[:1].isalpha() else f"'{text}'"
+
+
+def in_cell(name: str, *, longest: int = LONGEST_IN_CELL) -> str:
+    """Return a name as it heads a row or a section: whole, but of a very long one the beginning and the end.
+
+    Examples
+    --------
+    >>> in_cell("hate"), in_cell("x" * 5000 + "y").count("x"), in_cell("x" * 5000 + "y")[-2:]
+    ('hate', 238, 'xy')
+    """
+    if len(name) > longest:
+        end = longest // 3
+        name = f"{name[: longest - end - 1]}…{name[-end:]}"
+    return printable(name)

@@ -14,7 +14,7 @@ from headeval.render.drift import drift_section
 from headeval.render.evaluation_sections import evaluation_sections
 from headeval.render.numbers import count, exact, metric_value, percent
 from headeval.render.requirements import requirements_section, verdict_line
-from headeval.render.sections import Section, Tone, all_about, in_sentence
+from headeval.render.sections import Section, Tone, all_about, in_cell, in_sentence
 from headeval.render.slices import slice_sections
 from headeval.report import FEW_ROWS, Report
 
@@ -76,7 +76,7 @@ def report_sections(report: Report) -> tuple[Section, ...]:
 
 def provenance_lines(provenance: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return each key with its value in one line of text."""
-    return tuple((printable(key).replace("_", " "), printable(_value(value))) for key, value in provenance.items())
+    return tuple((in_cell(key).replace("_", " "), printable(_value(value))) for key, value in provenance.items())
 
 
 def rows_line(evaluation: Evaluation) -> str:
@@ -116,4 +116,4 @@ def _value(value: object) -> str:
         return ", ".join(_value(item) for item in value)
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
-    return exact(value) if isinstance(value, float) else str(value)
+    return exact(value) if isinstance(value, float) else in_cell(str(value))

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from headeval.evaluation import Evaluation
 from headeval.metric import Metric
-from headeval.printable import printable
 from headeval.render.numbers import NOTHING, UNDEFINED, count, number, percent, signed
-from headeval.render.sections import Column, Grid, Section
+from headeval.render.sections import Column, Grid, Section, in_cell
 from headeval.report import FEW_OF_A_CLASS, FEW_ROWS, Slice
 
 _AT_THE_THRESHOLD = {"recall": "recall", "fpr": "FPR"}
@@ -24,7 +23,7 @@ def slice_sections(slices: tuple[Slice, ...], whole: Evaluation) -> tuple[Sectio
 
 
 def _section(column: str, parts: list[Slice], whole: Evaluation) -> Section:
-    name = printable(column)
+    name = in_cell(column)
     scored = Grid(
         f"slices by {name}, scores",
         _columns(name, "prev.", *_OF_THE_SCORES.values()),
@@ -76,7 +75,7 @@ def _columns(first: str, *others: str) -> tuple[Column, ...]:
 
 
 def _name(part: Slice) -> str:
-    return f"{printable(part.value)}{' *' if part.small else ''}"
+    return f"{in_cell(part.value)}{' *' if part.small else ''}"
 
 
 def _prevalence(part: Slice) -> tuple[str]:

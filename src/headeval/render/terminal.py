@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -17,6 +18,8 @@ from headeval.report import CalibrationSummary, FitSummary, Report
 BAR_WIDTH = 18
 BAR_HEADING = "bar, │: mean p"
 INDENT = 2
+GAP = 2
+LEAST_NAME = 8
 
 ROOMY = 80
 
@@ -93,6 +96,7 @@ class _Parts:
     def __init__(self, options: ConsoleOptions) -> None:
         self._encoding = options.encoding
         self._ascii_only = options.ascii_only
+        self._width = options.max_width
         self._roomy = options.max_width >= ROOMY
 
     def text(self, text: str, style: str = "") -> Text:
@@ -127,11 +131,11 @@ class _Parts:
             pad_edge=False,
             padding=(0, 1 if grid.headed else 2, 0, 0),
         )
-        for column in grid.columns:
+        for column, heading in zip(grid.columns, self._headings(grid), strict=True):
             justify: JustifyMethod = "right" if column.numeric else "left"
             # A folded number is easily misread: names give way first, unless the terminal is too narrow for both.
             whole = column.numeric and self._roomy
-            table.add_column(self.text(column.heading), justify=justify, overflow="fold", no_wrap=whole)
+            table.add_column(heading, justify=justify, overflow="fold", no_wrap=whole)
         bars = grid.bars if self._roomy else ()  # a bar cut off would lie
         if bars:
             table.add_column(self.text(BAR_HEADING), no_wrap=True)
@@ -140,6 +144,16 @@ class _Parts:
             table.add_row(*cells, *([self._bar(bars[index])] if bars else []))
         return table
 
+    def _headings(self, grid: Grid) -> list[Text]:
+        """The headings; where those above numbers are too long for all to stand side by side, they fold."""
+        headings = [self.text(column.heading) for column in grid.columns]
+        numeric = [at for at, column in enumerate(grid.columns) if column.numeric]
+        width = self._width - INDENT - LEAST_NAME * (len(headings) - len(numeric)) - GAP * (len(headings) - 1)
+        if self._roomy and sum(headings[at].cell_len for at in numeric) > width:
+            for at in numeric:
+                headings[at] = Text("\n").join(_folded(headings[at], max(LEAST_NAME, width // len(numeric))))
+        return headings
+
     def _style(self, grid: Grid, row: int, place: int) -> str:
         return _STYLES[grid.tones[row]] if grid.tones and grid.columns[place].heading == "verdict" else ""
 
@@ -147,3 +161,15 @@ class _Parts:
         if bar is None:
             return Text()
         return Text(bar_text(bar.share, bar.mean, width=BAR_WIDTH, ascii_only=self._ascii_only), style="cyan")
+
+
+def _folded(text: Text, width: int) -> list[Text]:
+    """Text in pieces of at most so many cells; wide characters take two."""
+    cuts, used = [], 0
+    for at, char in enumerate(text.plain):
+        cells = cell_len(char)
+        if used + cells > width:
+            cuts.append(at)
+            used = 0
+        used += cells
+    return list(text.divide(cuts))
