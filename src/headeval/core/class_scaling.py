@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headeval.core import checks
-from headeval.core.class_scores import losses_from_logits
+from headeval.core.class_scores import losses_from_logits, order_of_contents
 from headeval.core.proper_scores import mean_loss
 from headeval.core.scaling import Scaling, ScalingError, usable_temperature
 from headeval.core.scaling_intervals import temperature_slope_interval
@@ -43,9 +43,12 @@ def fit_class_temperature(logits: ArrayLike, labels: ArrayLike) -> Scaling:
     >>> round(scaling.temperature, 4), scaling.log_loss_after < scaling.log_loss_before
     (1.4427, True)
     """
-    temperature = usable_temperature(logits, labels)
     z = checks.finite_array("logits", logits, ndim=2)
     y = checks.class_labels(labels, n=z.shape[0], n_classes=z.shape[1])
+    if z.size:  # so that the order of the rows changes no bit
+        order = order_of_contents(z, y)
+        z, y = z[order], y[order]
+    temperature = usable_temperature(z, y)
     slope = 1.0 / temperature
     before, after = (mean_loss(losses_from_logits(logits, y)) for logits in (z, slope * z))
     if not after <= before * (1 + 1e-12):  # equal up to rounding where the identity is already best

@@ -12,6 +12,7 @@ from headeval.core.checks import FloatArray, IntArray
 from headeval.core.intervals import Interval
 from headeval.core.logistic import fit_logistic
 from headeval.core.proper_scores import log_loss_from_logits
+from headeval.core.ranked import sorted_by_class
 from headeval.core.scaling_intervals import CONFIDENCE, scaling_intervals
 from headeval.core.stable import logit, sigmoid, softmax
 
@@ -99,9 +100,7 @@ class Scaling:
             raise ValueError(f"before and after must have the same length, got {was.shape[0]} and {now.shape[0]}")
         moved = float(sigmoid(self.apply(_ROUNDS_TO_ONE if t == 1.0 else logit(t)))) if t else 0.0
         flagged = was >= t
-        passed = float(now[~flagged].max(initial=-1.0))
-        if moved <= passed:
-            moved = float(np.nextafter(passed, 2.0))
+        moved = max(moved, float(np.nextafter(now[~flagged].max(initial=-1.0), 2.0)))
         return min(moved, float(now[flagged].min(initial=1.0)))
 
 
@@ -258,7 +257,7 @@ def _binary_logits(logits: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, In
     z = checks.finite_array("logits", logits, ndim=1)
     y = checks.binary_labels(labels, n=z.shape[0])
     checks.both_classes(y)
-    return z, y
+    return sorted_by_class(z, y)  # so that the order of the rows changes no bit
 
 
 def _scaling(method: Method, slope: float, intercept: float, z: FloatArray, y: IntArray) -> Scaling:

@@ -11,6 +11,7 @@ from headeval.errors import OutputError
 from headeval.files.arrow_errors import shown
 from headeval.files.atomic import atomic_file, check_output, refuse_remote
 from headeval.files.locations import Location
+from headeval.files.row_groups import RowGroups, grouped_schema
 from headeval.printable import listed, printable, quoted
 
 _PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
@@ -28,6 +29,7 @@ class TableWriter:
         self._metadata = {key: value for key, value in metadata.items() if key not in _DESCRIBES_COLUMNS}
         self._writer: Any = None
         self._schema: pa.Schema | None = None
+        self._groups: RowGroups | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows of `batch`.
@@ -36,15 +38,18 @@ class TableWriter:
         ------
         OutputError : where a column cannot be written in this format, or its type is not that of the rows before.
         """
-        try:
+        with self._telling():
             batch = _for_csv(batch, self._path) if _is_csv(self._path) else batch
             if self._schema is None:
-                self._schema = batch.schema.with_metadata(self._metadata)
+                schema = batch.schema.with_metadata(self._metadata)
+                self._schema = schema if _is_csv(self._path) else grouped_schema(schema)
                 self._writer = self._open(self._schema)
-            self._writer.write_batch(batch.cast(self._schema) if batch.schema != self._schema else batch)
-        except (pa.ArrowException, ValueError, TypeError) as error:
-            reason = printable((str(error).splitlines() or [""])[0], longest=160)
-            raise OutputError(f"{shown(self._path)} cannot be written: {reason}") from error
+                self._groups = None if _is_csv(self._path) else RowGroups(self._writer.write_batch)
+            batch = batch.cast(self._schema) if batch.schema != self._schema else batch
+            if self._groups is None:
+                self._writer.write_batch(batch)
+            else:
+                self._groups.add(batch)
 
     def add_metadata(self, metadata: Mapping[str, str]) -> None:
         """Keep text that is known only after the rows; a CSV file has no place for it."""
@@ -56,11 +61,22 @@ class TableWriter:
 
         Raises
         ------
-        OutputError : where nothing has been written.
+        OutputError : where nothing has been written, or the last rows cannot be.
         """
         if self._writer is None:
             raise OutputError(f"{shown(self._path)} is not written: there are no rows")
+        with self._telling():
+            if self._groups is not None:
+                self._groups.flush()
         self._writer.close()
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            reason = printable((str(error).splitlines() or [""])[0], longest=160)
+            raise OutputError(f"{shown(self._path)} cannot be written: {reason}") from error
 
     def abandon(self) -> None:
         """Let go of the file after an error; what is in it is of no use."""
