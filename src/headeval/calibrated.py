@@ -103,7 +103,8 @@ def _log_loss(rows: ScoredRows, losses: FloatArray, weighed: Mapping[str, float]
         loss = float(np.mean(losses))
     if math.isfinite(loss):
         return Metric(loss)
-    impossible = int(np.count_nonzero(np.where(rows.y == 1, rows.s == 0, rows.s == 1)))
+    ruled_out = np.where(rows.y == 1, rows.s == 0, rows.s == 1)
+    impossible = int(np.count_nonzero(ruled_out if rows.weights is None else ruled_out & (rows.weights > 0)))
     return Metric(math.inf, f"the true class was given probability 0 in {impossible} {_rows(impossible)}")
 
 

@@ -135,13 +135,14 @@ class _Drawn:
     def of_mean(self, values: FloatArray, estimate: float, *, upper: float) -> Interval | None:
         """The interval of a mean of row values ≥ 0."""
         w, groups = self.rows.weights, self.rows.groups
-        carried = values if w is None else w * values
+        scale = 2.0 ** max(math.frexp(float(values.max()))[1] - 500, 0)  # sums of the largest floats would overflow
+        near = values / scale
+        carried = near if w is None else w * near
         carriers = kish_size(carried if groups is None else np.bincount(groups, carried).astype(np.float64))
         # A mean that a few rows carry is as uncertain as so few rows are.
         smaller = min(self.units, max(_FEWEST_CARRIERS, math.ceil(carriers))) if carriers else self.units
-        scale = 2.0 ** max(math.frexp(float(values.max()))[1] - 500, 0)  # sums of the largest floats would overflow
         return bootstrap_interval(
-            self.means(values / scale) * scale,
+            self.means(near) * scale,
             estimate,
             smaller=smaller,
             confidence=self.confidence,

@@ -119,10 +119,19 @@ def _refuse_infinite(subject: Subject, certain: NDArray[np.bool_], what: str, va
 
 
 def folded(head: LinearHead, scaling: Scaling) -> LinearHead:
-    """Return the head with the scaling in its weights; threshold and metrics are those before."""
-    if scaling.method == "temperature":
-        return head.with_temperature(scaling.temperature)
-    return head.with_platt(scaling.slope, scaling.intercept)
+    """Return the head with the scaling in its weights; threshold and metrics are those before.
+
+    Raises
+    ------
+    FitError : where the weights would leave the range of float64.
+    """
+    try:
+        if scaling.method == "temperature":
+            return head.with_temperature(scaling.temperature)
+        return head.with_platt(scaling.slope, scaling.intercept)
+    except ValueError:
+        told = f"no {scaling.method} scaling was written: the weights of the head would leave the range of float64"
+        raise FitError(told) from None
 
 
 def calibrated_scores(subject: Subject, scaling: Scaling) -> Calibrated:

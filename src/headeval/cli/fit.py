@@ -137,6 +137,7 @@ def _train(
 ) -> "Training | ClassTraining":
     import numpy as np
 
+    from headeval.cli.training_rows import room_to_fit
     from headeval.solver.folds import FoldError
     from headeval.solver.penalty_path import AUTO
     from headeval.solver.training import NotConvergedError, train
@@ -152,11 +153,12 @@ def _train(
         "groups": examples.groups,
     }
     try:
-        if examples.class_codes is None:
-            return train(rows.source, **asked_for)
-        from headeval.solver.softmax_training import train_classes
+        with room_to_fit(examples.dim, len(penalties or AUTO)):
+            if examples.class_codes is None:
+                return train(rows.source, **asked_for)
+            from headeval.solver.softmax_training import train_classes
 
-        return train_classes(rows.source, n_classes=len(examples.class_names), **asked_for)
+            return train_classes(rows.source, n_classes=len(examples.class_names), **asked_for)
     except FoldError as error:
         joined = " (repeated embeddings join the groups they stand in)" if examples.groups is not None else ""
         told = error.told(examples.class_names) + _spelled_alike(examples, error.label)

@@ -15,7 +15,7 @@ from headeval.cli.fitted_head import UNSPECIFIED, fitted_head, model_and_weight_
 from headeval.cli.held_out_categories import Judged, judged_on_other_rows, judged_out_of_fold
 from headeval.cli.left_out_categories import report_left_out
 from headeval.cli.rows import Columns
-from headeval.cli.training_rows import PlacedRows, category_columns, read_category_training
+from headeval.cli.training_rows import PlacedRows, category_columns, read_category_training, room_to_fit
 from headeval.files.category_rows import Category, CategoryExamples
 from headeval.files.head_folder import check_heads_output, write_heads
 from headeval.files.locations import masked_uri
@@ -140,16 +140,17 @@ def _trained(
     digests = examples.embedding_digests
     if digests is None:  # never: there are embeddings
         raise TypeError("the embeddings were not read")
-    found = train_categories(
-        rows.source(category_columns(examples, places)),
-        penalties=penalties or AUTO,
-        auto=penalties is None,
-        rule=wanted.rule,
-        n_folds=wanted.n_folds,
-        judged=judged,
-        identity=np.unique(digests[:, 0], return_inverse=True)[1],
-        groups=examples.groups,
-    )
+    with room_to_fit(examples.dim, max(len(places), len(penalties or AUTO))):
+        found = train_categories(
+            rows.source(category_columns(examples, places)),
+            penalties=penalties or AUTO,
+            auto=penalties is None,
+            rule=wanted.rule,
+            n_folds=wanted.n_folds,
+            judged=judged,
+            identity=np.unique(digests[:, 0], return_inverse=True)[1],
+            groups=examples.groups,
+        )
     without |= {name: _why(part) for name, part in zip(names, found, strict=True) if isinstance(part, NotTrained)}
     return {name: part for name, part in zip(names, found, strict=True) if isinstance(part, Training)}
 

@@ -1,6 +1,7 @@
 """The rows of a fit, and where they live: in memory, on the disk, or with the workers of a cluster."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from headeval.cli.console import progress
 from headeval.cli.rows import Columns, read_training_rows, reading
-from headeval.errors import UsageError
+from headeval.errors import FitError, UsageError
 from headeval.files.category_rows import CategoryExamples, read_category_examples
 from headeval.files.examples import Examples
 from headeval.files.sizes import available_memory, embedding_bytes
@@ -129,6 +130,34 @@ def read_category_training(
         )
 
     return _placed(read, tables, columns, labels, memory, cluster, quiet=quiet)
+
+
+@contextmanager
+def room_to_fit(dim: int | None, heads: int = 1) -> Iterator[None]:
+    """Refuse to begin a fit that memory cannot hold, and say so where that shows only on the way.
+
+    Parameters
+    ----------
+    dim : the width of the embeddings; None where it is not known.
+    heads : how many are fitted at once at the least, such as one a category or one a penalty.
+
+    Raises
+    ------
+    FitError : where the matrices of the fit do not fit into memory.
+    """
+    side = (dim or 0) + 1
+    # A Hessian in float32 and its factors, of each head: the least that any way but that of few numbers takes.
+    needed, free = 4 * side**2 * (1 + heads), available_memory()
+    told = (
+        f"no head was written: a fit on {dim or 0:,} dimensions takes {1 + heads} matrices of {side:,} × {side:,} "
+        f"numbers, {needed / 1e9:,.3g} GB, and {free / 1e9:,.3g} GB of memory are free; use shorter embeddings"
+    )
+    if needed > free:
+        raise FitError(told)
+    try:
+        yield
+    except MemoryError as error:
+        raise FitError(f"{told}, or fewer rows") from error
 
 
 def category_columns(examples: CategoryExamples, categories: Sequence[int]) -> CategoryColumns:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +29,7 @@ METHOD = "bootstrap"
 # With fewer usable resamples, or where more of them than this are undefined, no interval is worth its name.
 FEWEST_USABLE = 20
 LEAST_USABLE_SHARE = 0.9
+_HUGE = 1e150
 
 
 def replicates(
@@ -187,6 +189,8 @@ def bootstrap_interval(
         return exact if exact is None or resolved else replace(exact, lower=lower)
     if smaller < 2:
         return None
+    if math.isinf(lower) and np.abs(usable).max() > _HUGE:
+        return _of_huge(usable, estimate, smaller=smaller, confidence=confidence, method=method)
     support, reach = Support(lower, upper, smaller), student_reach(smaller, confidence)
     percentile = percentile_bounds(usable, reach)
     bounds = _wider(percentile, normal_bounds(support, usable, estimate, reach))
@@ -195,6 +199,16 @@ def bootstrap_interval(
         high = max(high, unseen_rows(estimate, upper, rows, confidence))
     low = max(low, lower) if resolved else lower
     return Interval(min(low, estimate), max(min(high, upper), estimate), confidence, method)
+
+
+def _of_huge(values: FloatArray, estimate: float, **options: Any) -> Interval | None:
+    """Return the interval of values without bounds whose squares would leave the range of float64."""
+    exponent = int(np.frexp(np.abs(values).max())[1])  # a power of two costs no bit
+    found = bootstrap_interval(
+        np.ldexp(values, -exponent), math.ldexp(estimate, -exponent), lower=-math.inf, upper=math.inf, **options
+    )
+    half = math.ldexp(1.0, exponent - 1)  # 2**1024 is no float
+    return found and replace(found, lower=found.lower * half * 2, upper=found.upper * half * 2)
 
 
 def ece_interval(

@@ -29,6 +29,7 @@ from headeval.core.ranked import RankedCounts
 
 _GRAIN = 0.5  # in standard deviations of a count
 _WINDOW = 5.0  # likewise
+_HUGE = 1e280
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,9 @@ def merged(
     """
     starts = _starts(labels, ranked, bins, limits)
     low, high = np.minimum.reduceat(probs, starts), np.maximum.reduceat(probs, starts)
+    # Losses near the largest float have a sum beyond it; a power of two costs no bit.
+    unit = 2.0**-64 if losses.max(initial=0.0) > _HUGE else 1.0
+    scaled = losses if unit == 1.0 else losses * unit
     columns = []
     for label in (0, 1):
         own = labels == label
@@ -79,7 +83,7 @@ def merged(
         mean = np.add.reduceat(np.where(own, probs, 0.0), starts) / divisor
         # A mean of equal numbers may be rounded away from them, and over the edge of a bin.
         mean = np.minimum(np.maximum(mean, low), high)
-        columns.append((sizes, mean, np.add.reduceat(np.where(own, losses, 0.0), starts) / divisor))
+        columns.append((sizes, mean, np.add.reduceat(np.where(own, scaled, 0.0), starts) / divisor / unit))
     sizes, means, losses_of_cells = (np.stack(pair, axis=1).ravel() for pair in zip(*columns, strict=True))
     held = sizes > 0
     slabs = np.arange(starts.shape[0])

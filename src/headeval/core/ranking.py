@@ -101,8 +101,16 @@ def ranked_auc(ranked: RankedCounts) -> float:
     total_p, total_n = int(ranked.true_positives[-1]), int(ranked.false_positives[-1])
     # A positive wins against every negative below its group and ties with those inside it:
     # twice its wins are 2·(N − FP_here) + (FP_here − FP_above).
-    twice_lost = sum(int(np.diff(tp) @ (fp[1:] + fp[:-1])) for tp, fp in ranked.blocks())
+    twice_lost = sum(_twice_lost(tp, fp, fits=total_p * total_n < 2**62) for tp, fp in ranked.blocks())
     return (2 * total_p * total_n - twice_lost) / (2 * total_p * total_n)
+
+
+def _twice_lost(tp: IntArray, fp: IntArray, *, fits: bool) -> int:
+    """Return the pairs lost in a block, ties half, times two; `fits` says that int64 holds them."""
+    if fits:
+        return int(np.diff(tp) @ (fp[1:] + fp[:-1]))
+    wins, corners = np.diff(tp).tolist(), fp.tolist()  # whole numbers of Python have no end
+    return sum(won * (above + here) for won, above, here in zip(wins, corners[:-1], corners[1:], strict=True))
 
 
 def pr_curve(scores: ArrayLike, labels: ArrayLike) -> PrecisionRecallCurve:
