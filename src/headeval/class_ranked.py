@@ -61,7 +61,7 @@ class ClassRanked:
         every, none = "every row is of the class", f"{nothing(rows)} is of the class"
         aucs = tuple(Metric(None, every if there else none) for there in present)
         precisions = tuple(
-            Metric(None, f"{every}, so it is 1 whatever the scores" if there else none) for there in present
+            Metric(None, f"trivial: {every}, so it is 1 whatever the scores" if there else none) for there in present
         )
         average = Metric(None, "every row is of one class")
         return cls(aucs, precisions, average, average)

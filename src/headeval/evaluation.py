@@ -246,9 +246,10 @@ def _notes(
     """Return what would otherwise be misread; each is decided by the numbers alone."""
     notes = []
     if rows.kind == "logit":
-        if rankings.saturated:
+        if rankings.n_probs < rankings.n_scores:
             notes.append(
-                f"{rankings.saturated} distinct logits share a probability with another (float saturation); "
+                f"the probabilities collapse (float saturation): {rankings.n_scores:,} distinct logits become "
+                f"{rankings.n_probs:,} distinct probabilit{'y' if rankings.n_probs == 1 else 'ies'}; "
                 "the ranking metrics use the logits"
             )
         if rows.s[0] >= 0 and rows.s[-1] <= 1:

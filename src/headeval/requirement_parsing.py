@@ -12,7 +12,7 @@ from headeval.errors import UsageError
 from headeval.evaluation import METRICS
 from headeval.metric import MetricInfo
 from headeval.multiclass import CLASS_METRICS, CLASS_RATES
-from headeval.printable import quoted
+from headeval.printable import printable, quoted
 
 Part = Literal["value", "lower", "upper"]
 
@@ -203,4 +203,6 @@ def _refuse_what_always_holds(given: str, requirement: Requirement, info: Metric
         return
     least = -1 if requirement.difference else 0
     if requirement.bound > 1 if requirement.comparison[0] == "<" else requirement.bound < least:
-        raise UsageError(f"{given} is always met: {requirement.name} lies between {least} and 1 (5 % is 0.05)")
+        raise UsageError(
+            f"{given} is always met: {printable(requirement.name)} lies between {least} and 1 (5 % is 0.05)"
+        )

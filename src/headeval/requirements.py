@@ -200,7 +200,7 @@ def _decide_slices(requirement: Requirement, slices: Sequence[JudgedSlice], min_
         decision = decide(requirement, part.evaluation)
         if part.evaluation.counts.n < min_rows and requirement.metric != "n":
             skipped.append((part.column, part.value, f"fewer than {min_rows:,} rows"))
-        elif decision.measured is None:
+        elif _metric(requirement, part.evaluation, None).value is None:
             skipped.append((part.column, part.value, decision.reason))
         else:
             judged.append((part.column, part.value, decision))

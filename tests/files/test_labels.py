@@ -71,10 +71,21 @@ def test_known_pairs_in_csv_need_no_positive(tmp_path, values):
     assert from_csv(tmp_path, values).labels.tolist() == [1, 0, 1]
 
 
-def test_numbers_in_text_are_one_class_in_csv_but_stay_text_in_parquet(tmp_path):
-    assert from_csv(tmp_path, ["1.0", "0.0", "1", "0"]).classes == ("0", "1")
-    with pytest.raises(DataError, match="4 different values"):
-        from_parquet(tmp_path, ["1.0", "0.0", "1", "0"])
+@pytest.mark.parametrize("read", [from_csv, from_parquet])
+@pytest.mark.parametrize("options", [{}, {"positive": "1"}, {"positive": "1.0"}, {"classes": ("0", "1")}])
+def test_spellings_of_a_number_in_text_are_one_class_in_csv_and_parquet(tmp_path, read, options):
+    examples = read(tmp_path, ["1.0", "0.0", "1", "0"], **options)
+    assert (examples.labels.tolist(), examples.classes) == ([1, 0, 1, 0], ("0", "1"))
+    assert read(tmp_path, ["2.0", "3", "2", "3."], positive="2").labels.tolist() == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("options", [{}, {"positive": "1.0"}])
+def test_a_head_may_tell_two_spellings_of_a_number_apart(tmp_path, options):
+    """Both were positive before."""
+    examples = from_parquet(tmp_path, ["1", "1.0"], classes=("1", "1.0"), **options)
+    assert examples.labels.tolist() == [0, 1]
+    with pytest.raises(DataError, match="is the class that the head does not flag"):
+        from_parquet(tmp_path, ["1", "1.0"], classes=("1", "1.0"), positive="1")
 
 
 def test_files_of_different_label_types_are_read_together(tmp_path):

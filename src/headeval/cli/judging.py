@@ -77,15 +77,19 @@ def judged_slices(subject: Subject, by: Sequence[str], whole: Evaluation, measur
                 f"--by {quoted(column)} has {len(names):,} different values, at most {MOST_SLICES} are judged: "
                 "name a column of groups"
             )
-        parts = (judge_slice(column, name, _part(subject, values == name, measured), whole) for name in names)
+        parts = (judge_slice(column, name, _part(subject, column, name, measured), whole) for name in names)
         found += worst_first(parts)
     return tuple(found)
 
 
-def _part(subject: Subject, mask: Any, measured: Measured) -> Evaluation:
+def _part(subject: Subject, column: str, name: str, measured: Measured) -> Evaluation:
+    mask = subject.examples.slices[column] == name
     weights = subject.examples.weights
     if weights is not None and not weights[mask].any():
-        raise UsageError("--by: a slice has no weight: --weight gives all of its rows 0")
+        raise UsageError(
+            f"--by {quoted(column)}: the slice {quoted(name)} has no weight, as --weight gives all of its rows 0; "
+            "take these rows out of the file"
+        )
     return subject.evaluate(mask, **measured.options)
 
 

@@ -40,15 +40,14 @@ def resolve_categories(
     >>> [rule.classes for rule in rules]
     [('false', 'true'), ('no', 'yes')]
     """
-    wanted = set() if positive is None else {positive, canonical_number(positive)}
-    elsewhere = any(wanted & values.keys() for values in counts.values())
+    here = [positive is not None and canonical_number(positive) in map(canonical_number, of) for of in counts.values()]
     _refuse_unused(positive, counts, where)
     rules = []
-    for (name, values), of_head in zip(counts.items(), classes or [None] * len(counts), strict=True):
+    for (name, values), of_head, held in zip(counts.items(), classes or [None] * len(counts), here, strict=True):
         named = None if known_pair(values) is not None else positive
         if not values:
             rules.append(LabelRule(of_head or (f"not {name}", name), frozenset()))
-        elif named is not None and elsewhere and len(values) == 1 and not wanted & values.keys():
+        elif named is not None and any(here) and len(values) == 1 and not held:
             rules.append(LabelRule(of_head or (next(iter(values)), named), frozenset()))
         else:
             at = f"{where}: column {quoted(name)}"

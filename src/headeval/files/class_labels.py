@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headeval.errors import DataError
 from headeval.files.categories import canonical_number
-from headeval.files.labels import LabelRule, counted, resolve_labels, spelled_alike
+from headeval.files.labels import LabelRule, counted, one_a_number, resolve_labels, spelled_alike
 from headeval.printable import listed, quoted
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -64,7 +64,7 @@ def resolve_classes(
     ('9', '10', 'c', 'b')
     """
     if classes is None:
-        merged = _merged(counts)
+        merged = one_a_number(counts)
         if many and len(set(merged.values())) > 2:
             return _learnt(counts, merged, where, positive)
         return resolve_labels(counts, where=where, positive=positive)
@@ -111,14 +111,6 @@ def _given(
     if len(classes) == 2:
         return LabelRule((classes[0], classes[1]), frozenset(text for text, index in codes.items() if index))
     return ClassRule(classes, codes)
-
-
-def _merged(counts: Mapping[str, int]) -> dict[str, str]:
-    """Return for each value the one that it is the same number as, as it is most often spelled."""
-    name: dict[str, str] = {}
-    for text in sorted(counts, key=lambda text: (-counts[text], text)):
-        name.setdefault(canonical_number(text), text)
-    return {text: name[canonical_number(text)] for text in counts}
 
 
 def _by_number(text: str) -> tuple[bool, float, str]:

@@ -36,6 +36,8 @@ def resolve_labels(
 ) -> LabelRule:
     """Decide which values are positive.
 
+    Texts that are the same integral number (`1`, `1.0`, `+1`) are one value, unless `classes` tells them apart.
+
     Parameters
     ----------
     counts : how often each value occurs, by its canonical text (`false`, `true`, integral numbers without decimals).
@@ -58,9 +60,20 @@ def resolve_labels(
     ('Safe', 'Unsafe')
     >>> resolve_labels({"spam": 1, "ham": 2}, where="labels", positive="spam").classes
     ('ham', 'spam')
+    >>> resolve_labels({"1.0": 1, "0": 2, "1": 1}, where="labels").classes
+    ('0', '1')
     """
+    names = {} if classes is not None and _same_number(classes) else one_a_number(counts)
+    if len(set(names.values())) < len(names):
+        merged = dict.fromkeys(names.values(), 0)
+        for text, name in names.items():
+            merged[name] += counts[text]
+        rule = resolve_labels(
+            merged, where=where, positive=positive, classes=classes, instead=instead, may_name_them=may_name_them
+        )
+        return LabelRule(rule.classes, frozenset(text for text, name in names.items() if name in rule.positives))
     if positive is not None:
-        if classes is not None and spelled_alike(classes)(positive) == spelled_alike(classes)(classes[0]):
+        if classes is not None and _spelling_of(classes)(positive) == _spelling_of(classes)(classes[0]):
             raise DataError(
                 f"{where}: --positive {quoted(positive)} is the class that the head does not flag; it flags "
                 f"{quoted(classes[1])}"
@@ -76,6 +89,24 @@ def resolve_labels(
             f"the one that is to be flagged: {' or '.join(f'--positive {quoted(text)}' for text in sorted(counts))}"
         )
     return LabelRule((_spelling(counts, pair, 0), _spelling(counts, pair, 1)), _spelled(counts, pair[1]))
+
+
+def one_a_number(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return for each value the one that it is the same number as, as it is most often spelled.
+
+    Examples
+    --------
+    >>> one_a_number({"1": 1, "1.0": 2, "x": 1})
+    {'1': '1.0', '1.0': '1.0', 'x': 'x'}
+    """
+    name: dict[str, str] = {}
+    for text in sorted(counts, key=lambda text: (-counts[text], text)):
+        name.setdefault(canonical_number(text), text)
+    return {text: name[canonical_number(text)] for text in counts}
+
+
+def _same_number(classes: Collection[str]) -> bool:
+    return len(set(map(canonical_number, classes))) < len(set(classes))
 
 
 def counted(counts: Mapping[str, int]) -> str:
@@ -95,7 +126,7 @@ def counted(counts: Mapping[str, int]) -> str:
 def _named(
     counts: Mapping[str, int], where: str, positive: str, classes: tuple[str, str] | None, instead: str
 ) -> LabelRule:
-    pair = known_pair(counts)
+    pair = None if classes is not None and _same_number(classes) else known_pair(counts)
     if pair is None:
         _refuse_more_than_two(counts, where, instead)
     positives = _matching(counts, positive, pair)
@@ -106,7 +137,7 @@ def _named(
     if others:
         return LabelRule((others[0], name), positives)
     if pair is not None:
-        other = pair[0] if name.casefold() == pair[1] else pair[1]
+        other = pair[0] if _folded(name) == pair[1] else pair[1]
         return LabelRule((_in_case_of(name, other), name), positives)
     if classes is not None and name == classes[1]:
         return LabelRule(classes, positives)
@@ -116,13 +147,14 @@ def _named(
 def _matching(counts: Mapping[str, int], positive: str, pair: tuple[str, str] | None) -> frozenset[str]:
     """Return the values that `positive` names: itself, the same number, or in a known pair another spelling."""
     if pair is not None:
-        wanted = canonical_number(positive).casefold()
-        return frozenset(text for text in counts if text.casefold() == wanted)
-    return frozenset({text for text in (positive, canonical_number(positive)) if text in counts})
+        return _spelled(counts, _folded(positive))
+    if positive in counts:
+        return frozenset({positive})
+    return frozenset(text for text in counts if canonical_number(text) == canonical_number(positive))
 
 
 def _by_head(counts: Mapping[str, int], where: str, classes: tuple[str, str]) -> LabelRule:
-    alike = spelled_alike(classes)
+    alike = _spelling_of(classes)
     negative, positive = map(alike, classes)
     pair = known_pair(counts)
     mixed = pair is None and alike is _value  # 0 in one row and true in the next are no one column
@@ -143,19 +175,27 @@ def spelled_alike(classes: Collection[str]) -> Callable[[str], str]:
     return _value if known else canonical_number
 
 
+def _spelling_of(classes: Collection[str]) -> Callable[[str], str]:
+    """Return the same of two classes, whose texts alone count where both are one number."""
+    return str if _same_number(classes) else spelled_alike(classes)
+
+
 def _value(text: str) -> str:
-    folded = canonical_number(text).casefold()
-    return _SAME_VALUE.get(folded, folded)
+    return _SAME_VALUE.get(_folded(text), _folded(text))
+
+
+def _folded(text: str) -> str:
+    return canonical_number(text).casefold()
 
 
 def known_pair(counts: Collection[str]) -> tuple[str, str] | None:
     """Return which of the known pairs all values belong to, or None."""
-    folded = {text.casefold() for text in counts}
+    folded = set(map(_folded, counts))
     return next((pair for pair in KNOWN_PAIRS if folded <= set(pair)), None)
 
 
 def _spelled(counts: Mapping[str, int], name: str) -> frozenset[str]:
-    return frozenset(text for text in counts if text.casefold() == name)
+    return frozenset(text for text in counts if _folded(text) == name)
 
 
 def _spelling(counts: Mapping[str, int], pair: tuple[str, str], index: int) -> str:

@@ -79,7 +79,9 @@ def stratified_folds(
             text = f"the rows of {which} all fall into one fold, so nothing is left to fit on"
             raise FoldError(text, label=label, n_classes=n_classes)
         if not (folds == fold).any():
-            raise FoldError(f"there are fewer groups than the {n_folds} folds")
+            n_groups = labels.size if groups is None else np.unique(groups).size
+            one = f"{n_groups}, as rows with the same embedding are one"
+            raise FoldError(f"there are fewer groups than the {n_folds} folds: {one}")
     return folds
 
 
