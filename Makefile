@@ -2,7 +2,7 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help check format-check lint types test slow faults lowest bench format
+.PHONY: help check format-check lint types test slow faults fuzz mutants lowest bench format
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 15
@@ -26,6 +26,12 @@ slow: ## what needs minutes or the package index
 
 faults: ## plant faults and see the tests catch them
 	$(PYTHON) tests/plant_faults.py
+
+fuzz: ## hunt for inputs that break a promise, a minute a target; ARGS='--seconds 600 heads'
+	$(PYTHON) tests/fuzz/run.py $(ARGS)
+
+mutants: ## change core in ten thousand small ways and count what the tests see; ARGS='ranking bins' for a part
+	$(PYTHON) tests/mutants.py $(ARGS)
 
 lowest: ## the fast tests with the lowest allowed versions, in .venv-lowest
 	.ci/lowest $(PYTHON)
