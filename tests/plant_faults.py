@@ -12,12 +12,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 COPIED = ("src", "tests", "schemas", "sample_data", "pyproject.toml", "README.md")
 PITFALLS = "tests/core/test_pitfalls.py"
+AT_ONCE = 2  # copies, each with one fault at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,28 +237,36 @@ def plant(fault: Fault, copy: Path) -> str:
     return text
 
 
-def run_tests(fault: Fault, copy: Path) -> int:
-    """Run the pitfall's tests against the copy's own sources; return pytest's exit code."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", f"pitfall_{fault.number}"]
+def run_tests(pitfalls: str, files: Iterable[str], copy: Path) -> int:
+    """Run the tests of these names against the copy's own sources; return pytest's exit code."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", pitfalls, *files]
     environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [*command, fault.tests], cwd=copy, env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     # 0 passed and 1 failed are answers; no test of this name, or tests that cannot be imported, are not.
     if done.returncode not in {0, 1}:
-        sys.exit(f"pitfall {fault.number}: the tests did not run\n{done.stdout}{done.stderr}")
+        sys.exit(f"{pitfalls}: the tests did not run\n{done.stdout}{done.stderr}")
     return done.returncode
 
 
 def caught(fault: Fault, copy: Path) -> bool:
-    """Say whether the tests pass on the sound source and fail on the planted fault."""
-    if run_tests(fault, copy) != 0:
-        sys.exit(f"pitfall {fault.number}: its tests fail without the fault too")
+    """Say whether the tests, which pass on the sound source, fail on the planted fault."""
     sound = plant(fault, copy)
     try:
-        return run_tests(fault, copy) == 1
+        return run_tests(f"pitfall_{fault.number}", [fault.tests], copy) == 1
     finally:
         (copy / "src" / "headeval" / fault.file).write_text(sound, encoding="utf-8")
+
+
+def copied(copy: Path) -> Path:
+    """Copy what the tests need of the checkout into a new folder."""
+    for name in COPIED:
+        source = CHECKOUT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif source.exists():
+            copy.mkdir(exist_ok=True)
+            shutil.copy(source, copy / name)
+    return copy
 
 
 def check_sources(copy: Path) -> None:
@@ -273,21 +285,28 @@ def main(numbers: list[str]) -> int:
     unknown = set(numbers) - {fault.number for fault in FAULTS}
     if unknown:
         sys.exit(f"no pitfall has the number {', '.join(sorted(unknown))}; they run from 01 to {FAULTS[-1].number}")
+    chosen = [fault for fault in FAULTS if not numbers or fault.number in numbers]
     missed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder)
-        for name in COPIED:
-            source = CHECKOUT / name
-            if source.is_dir():
-                shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-            elif source.exists():
-                shutil.copy(source, copy / name)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_ONCE) as threads:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for number in range(AT_ONCE):
+            copies.put(copied(Path(folder) / str(number)))
+        copy = copies.get()
         check_sources(copy)
-        for fault in FAULTS:
-            if not numbers or fault.number in numbers:
-                seen = caught(fault, copy)
-                missed += not seen
-                print(f"{fault.number} {'caught' if seen else 'NOT CAUGHT'}: {fault.mistake}", flush=True)
+        if run_tests("pitfall_", sorted({fault.tests for fault in chosen}), copy) != 0:
+            sys.exit("tests named after pitfalls fail without any fault too")
+        copies.put(copy)
+
+        def seen(fault: Fault) -> bool:
+            mine = copies.get()
+            try:
+                return caught(fault, mine)
+            finally:
+                copies.put(mine)
+
+        for fault, found in zip(chosen, threads.map(seen, chosen), strict=True):
+            missed += not found
+            print(f"{fault.number} {'caught' if found else 'NOT CAUGHT'}: {fault.mistake}", flush=True)
     return 1 if missed else 0
 
 

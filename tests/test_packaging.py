@@ -17,7 +17,7 @@ from shutil import copytree
 
 import pytest
 
-from documents import ROOT, copy_checkout
+from documents import ROOT, checkout_files, copy_checkout
 
 PACKAGE = ROOT / "src" / "headeval"
 RUN_TIME = {"numpy", "typer", "rich", "pyarrow", "jsonschema"}
@@ -87,6 +87,20 @@ def test_lowest_versions_cover_every_dependency() -> None:
     assert [line.replace("==", ">=") for line in lines] == project()["dependencies"]
 
 
+def test_the_versions_that_are_said_to_be_tested_go_with_the_lowest_that_are_allowed() -> None:
+    """And pyarrow's floor stays above the versions that run code found in a file (CVE-2023-47248: up to 14.0.0)."""
+
+    def numbers(version: str) -> tuple[int, ...]:
+        return tuple(map(int, version.split(".")))
+
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+) \| ([\d.]+) \| ([\d.]+) \|$", text, flags=re.MULTILINE)
+    assert [f"{name}>={lowest}" for name, lowest, _ in rows] == project()["dependencies"]
+    assert all(numbers(lowest) <= numbers(newest) for _, lowest, newest in rows)
+    (arrow,) = [lowest for name, lowest, _ in rows if name == "pyarrow"]
+    assert numbers(arrow) > (14, 0, 0)
+
+
 # --- the built distributions
 
 
@@ -120,6 +134,26 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
         assert names - described == package | schemas.keys() | {"headeval/py.typed"}
         (licence,) = [name for name in described if name.endswith("licenses/LICENSE")]
         assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
+
+
+@pytest.mark.slow
+def test_two_builds_give_the_same_wheel_byte_for_byte(wheel: Path, tmp_path: Path) -> None:
+    """From another folder, at another time, with other rights and another order of the files on the disk."""
+    paths = [path for path in checkout_files() if path.is_relative_to(ROOT)]
+    clone = tmp_path / "another place"
+    for path in reversed(paths):
+        target = clone / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+        target.chmod(0o600)
+        os.utime(target, (10**9, 10**9))
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path / "dist"), str(clone)]
+    environment = {**os.environ, "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "7", "LC_ALL": "C"}
+    done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (again,) = (tmp_path / "dist").glob("*.whl")
+    assert again.name == wheel.name
+    assert again.read_bytes() == wheel.read_bytes()
 
 
 @pytest.mark.slow
