@@ -479,6 +479,7 @@ def test_memory_that_runs_out_on_the_way_is_no_bug(headeval: Run, monkeypatch: p
     data = write("e.parquet", embedding=np.eye(4), label=[0, 1, 0, 1])
     outcome = headeval("fit", data, "--folds", "0", "-o", "h.json")
     assert outcome.code == 5
+    assert "memory ran out in the fit, on " in outcome.err
     assert "or fewer rows" in outcome.err
     assert not Path("h.json").exists()
 

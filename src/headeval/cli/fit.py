@@ -153,7 +153,7 @@ def _train(
         "groups": examples.groups,
     }
     try:
-        with room_to_fit(examples.dim, len(penalties or AUTO)):
+        with room_to_fit(examples.dim):
             if examples.class_codes is None:
                 return train(rows.source, **asked_for)
             from headeval.solver.softmax_training import train_classes

@@ -26,7 +26,7 @@ from headeval.render.category_fit import render_category_fits
 from headeval.render.document import with_evaluation
 from headeval.render.left_out import LIKE_THEM, much_left_out
 from headeval.render.penalty_path import path_notes
-from headeval.solver.categories import NotTrained, train_categories
+from headeval.solver.categories import FEW_NUMBERS, NotTrained, train_categories
 from headeval.solver.penalty_path import AUTO, Rule
 from headeval.solver.training import Training
 
@@ -140,7 +140,8 @@ def _trained(
     digests = examples.embedding_digests
     if digests is None:  # never: there are embeddings
         raise TypeError("the embeddings were not read")
-    with room_to_fit(examples.dim, max(len(places), len(penalties or AUTO))):
+    shared = digests.shape[0] * (examples.dim or 0) > FEW_NUMBERS and len(penalties or AUTO) == 1
+    with room_to_fit(examples.dim, len(places) if shared else 1):
         found = train_categories(
             rows.source(category_columns(examples, places)),
             penalties=penalties or AUTO,

@@ -139,25 +139,27 @@ def room_to_fit(dim: int | None, heads: int = 1) -> Iterator[None]:
     Parameters
     ----------
     dim : the width of the embeddings; None where it is not known.
-    heads : how many are fitted at once at the least, such as one a category or one a penalty.
+    heads : how many are fitted in shared passes, and have their matrices at the same time.
 
     Raises
     ------
     FitError : where the matrices of the fit do not fit into memory.
     """
     side = (dim or 0) + 1
-    # A Hessian in float32 and its factors, of each head: the least that any way but that of few numbers takes.
+    # A Hessian in float32, and its factors for each head: the least that any way takes.
     needed, free = 4 * side**2 * (1 + heads), available_memory()
-    told = (
-        f"no head was written: a fit on {dim or 0:,} dimensions takes {1 + heads} matrices of {side:,} × {side:,} "
-        f"numbers, {needed / 1e9:,.3g} GB, and {free / 1e9:,.3g} GB of memory are free; use shorter embeddings"
-    )
     if needed > free:
-        raise FitError(told)
+        raise FitError(
+            f"no head was written: a fit on {dim or 0:,} dimensions takes {1 + heads} matrices of {side:,} × {side:,} "
+            f"numbers, {needed / 1e9:,.3g} GB, and {free / 1e9:,.3g} GB of memory are free; use shorter embeddings"
+        )
     try:
         yield
     except MemoryError as error:
-        raise FitError(f"{told}, or fewer rows") from error
+        raise FitError(
+            f"no head was written: memory ran out in the fit, on {dim or 0:,} dimensions; {free / 1e9:,.3g} GB were "
+            "free before; use shorter embeddings or fewer rows"
+        ) from error
 
 
 def category_columns(examples: CategoryExamples, categories: Sequence[int]) -> CategoryColumns:

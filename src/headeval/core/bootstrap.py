@@ -29,7 +29,7 @@ METHOD = "bootstrap"
 # With fewer usable resamples, or where more of them than this are undefined, no interval is worth its name.
 FEWEST_USABLE = 20
 LEAST_USABLE_SHARE = 0.9
-_HUGE = 1e150
+_HUGE = 1e150  # beyond, a square leaves the range of float64
 
 
 def replicates(
@@ -189,7 +189,7 @@ def bootstrap_interval(
         return exact if exact is None or resolved else replace(exact, lower=lower)
     if smaller < 2:
         return None
-    if math.isinf(lower) and np.abs(usable).max() > _HUGE:
+    if math.isinf(lower) and math.isinf(upper) and np.abs(usable).max() > _HUGE:
         return _of_huge(usable, estimate, smaller=smaller, confidence=confidence, method=method)
     support, reach = Support(lower, upper, smaller), student_reach(smaller, confidence)
     percentile = percentile_bounds(usable, reach)

@@ -29,7 +29,7 @@ from headeval.core.ranked import RankedCounts
 
 _GRAIN = 0.5  # in standard deviations of a count
 _WINDOW = 5.0  # likewise
-_HUGE = 1e280
+_HUGE = 1e280  # beyond, a sum over very many rows leaves the range of float64
 
 
 @dataclass(frozen=True, slots=True)
