@@ -30,7 +30,7 @@ faults: ## plant faults and see the tests catch them
 fuzz: ## hunt for inputs that break a promise, a minute a target; ARGS='--seconds 600 heads'
 	$(PYTHON) tests/fuzz/run.py $(ARGS)
 
-mutants: ## change core in ten thousand small ways and count what the tests see; ARGS='ranking bins' for a part
+mutants: ## change core in twelve thousand small ways and count what the tests see; ARGS='ranking bins' for a part
 	$(PYTHON) tests/mutants.py $(ARGS)
 
 lowest: ## the fast tests with the lowest allowed versions, in .venv-lowest

@@ -288,7 +288,7 @@ def explained(survivors: Iterable[tuple[str, str]], reasons: list[Reason]) -> tu
 
 def _reasons() -> list[Reason]:
     with REASONS.open("rb") as file:
-        return [Reason(**entry) for entry in tomllib.load(file)["survivors"]]
+        return [Reason(**entry) for entry in tomllib.load(file).get("survivors", [])]
 
 
 def _table(verdicts: dict[str, Verdict]) -> Iterator[str]:
@@ -337,13 +337,15 @@ def main() -> int:
         pytest.main(
             [*options.tests, "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-s"], plugins=[plugin]
         )
+    if not verdicts:
+        sys.exit("no mutant was tried")
     print(f"{'module':22} mutants killed", *_table(verdicts), f"survivors: {survivors}", sep="\n")
     alive = [(name, mutants.changes[name]) for name, verdict in verdicts.items() if verdict in ("survived", "untested")]
     counts, left = explained(alive, _reasons())
     print(*(f"no reason in {REASONS.name}: {name}" for name in left), sep="\n")
     if options.write:
         write_page(len(verdicts), counts)
-    return 0 if verdicts and not left and len(alive) <= (1 - WANTED) * len(verdicts) else 1
+    return 0 if not left and len(alive) <= (1 - WANTED) * len(verdicts) else 1
 
 
 def write_page(tried: int, counts: Counter[Reason]) -> None:
