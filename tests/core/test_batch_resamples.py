@@ -22,6 +22,11 @@ def test_many_rows_are_dealt_evenly_and_at_random() -> None:
     assert abs(np.corrcoef(np.arange(10_500), found)[0, 1]) < 0.05
 
 
+def test_as_many_groups_as_batches_are_a_batch_each() -> None:
+    groups = np.random.default_rng(1).permutation(np.arange(2 * MOST_BATCHES) % MOST_BATCHES)
+    assert batches(groups.size, groups, np.random.default_rng(0)).tolist() == groups.tolist()
+
+
 @pytest.mark.parametrize("n_groups", [7, 3000])
 def test_groups_stay_together(n_groups: int) -> None:
     groups = np.concatenate([np.arange(n_groups), RNG.integers(n_groups, size=4000)])
@@ -35,6 +40,9 @@ def test_every_resample_draws_as_many_as_there_are() -> None:
     assert set(draws.sum(axis=1).tolist()) == {30.0}
     assert draws.mean(axis=0) == pytest.approx(np.ones(30), abs=0.1)
     assert draws.var() == pytest.approx(1 - 1 / 30, abs=0.03)
+    few = [drawn_batches(3, 1, np.random.default_rng(seed)) for seed in range(20)]
+    assert {draws.shape for draws in few} == {(1, 3)}
+    assert 0.0 in {draws[0, 2] for draws in few}  # the last one is missing from some
 
 
 def test_sums_are_right_and_the_same_in_any_order() -> None:
@@ -48,10 +56,13 @@ def test_sums_are_right_and_the_same_in_any_order() -> None:
     assert resampled_sums(draws[:, moved], sums[moved]).tolist() == found.tolist()
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e150])
+@pytest.mark.parametrize("scale", [1e-300, 1 / 7, 1.0, 1e150])
 def test_sums_of_any_size(scale: float) -> None:
     draws, sums = np.array([[2.0, 1.0, 0.0]]), scale * np.array([[1.0], [-0.5], [7.0]])
-    assert resampled_sums(draws, sums)[0, 0] == pytest.approx(1.5 * scale)
+    assert resampled_sums(draws, sums)[0, 0] == pytest.approx(1.5 * scale, rel=1e-14, abs=0)
+    ones = np.array([[1.0], [-1.0], [0.5]])
+    assert resampled_sums(draws, ones).tolist() == [[1.0]]
+    assert resampled_sums(draws, np.empty((3, 0))).shape == (1, 0)
     assert resampled_sums(draws, np.zeros((3, 2))).tolist() == [[0.0, 0.0]]
 
 

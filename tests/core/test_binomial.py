@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from headeval.core.binomial import beta_cdf, beta_quantile, binomial_cdf
+from headeval.core.binomial import _stirling_error, beta_cdf, beta_log_odds, beta_quantile, binomial_cdf
 
 ROUNDING = 2e-13  # a few hundred units in the last place of sums of logarithms
 BILLION = 1e-10  # for n = 1e9 the rounding of n·p alone moves the tail by this much
@@ -69,11 +69,24 @@ def test_rare_events_among_a_billion_keep_twelve_digits(k, p):
     assert binomial_cdf(k, 10**9, p) == pytest.approx(float(summed_cdf(k, 10**9, p)), rel=1e-12, abs=0)
 
 
+@pytest.mark.parametrize(("k", "p"), [(10_300, 1e-5), (10_600, 1e-5), (3_000, 2.6e-6)])
+def test_more_events_than_expected_among_a_billion_keep_twelve_digits(k, p):
+    """The other tail, P(X ≥ k) = I_p(k, n − k + 1), in which the beta distribution's x is the small one."""
+    n = 10**9
+    with mpmath.workdps(40):
+        expected = float(summed_cdf(n - k, n, 1 - mpmath.mpf(p)))
+    assert beta_cdf(p, k, n - k + 1) == pytest.approx(expected, rel=1e-12, abs=0)
+
+
 def test_outcomes_outside_zero_to_n_are_certain_or_impossible():
     assert binomial_cdf(-1, 5, 0.3) == 0.0
     assert binomial_cdf(5, 5, 0.3) == binomial_cdf(9, 5, 0.3) == 1.0
     assert binomial_cdf(0, 0, 0.3) == 1.0
     assert (binomial_cdf(2, 5, 0.0), binomial_cdf(2, 5, 1.0)) == (1.0, 0.0)
+
+
+def test_all_lies_below_one_and_nothing_below_zero():
+    assert [beta_cdf(x, 2, 3) for x in (0, 1)] == [beta_quantile(p, 2, 3) for p in (0, 1)] == [0.0, 1.0]
 
 
 @settings(max_examples=150, deadline=None)
@@ -104,6 +117,20 @@ def test_both_ways_of_computing_a_large_tail_agree(monkeypatch):
     assert quick == pytest.approx(slow, rel=1e-11, abs=1e-300)
 
 
+def test_large_shapes_take_no_long_fraction(monkeypatch):
+    """Equal shapes have half of everything below ½."""
+    monkeypatch.delattr("headeval.core.binomial._continued_fraction")
+    assert beta_cdf(0.5, 3000, 3000) == pytest.approx(0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize("a", [10, 10.5, 12, 40])
+def test_stirlings_error_has_all_digits_of_the_logarithm_it_is_added_to(a):
+    """Where the sums of the tests above round to 1e-13, a wrong digit of a later term would go unseen."""
+    with mpmath.workdps(40):
+        expected = mpmath.loggamma(a) - (a - mpmath.mpf("0.5")) * mpmath.log(a) + a - mpmath.log(2 * mpmath.pi) / 2
+    assert _stirling_error(a) == pytest.approx(float(expected), rel=0, abs=4e-18)
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.floats(-1, 5), st.floats(-1, 5), st.floats(1e-12, 1 - 1e-12))
 def test_the_quantile_inverts_the_distribution(log_a, log_b, p):
@@ -119,6 +146,20 @@ def test_quantiles_next_to_zero_keep_their_relative_digits():
     n = 10**9
     for p in (0.025, 0.5, 0.975):
         assert beta_quantile(p, 1, n) == pytest.approx(-math.expm1(math.log1p(-p) / n), rel=1e-13, abs=0)
+
+
+@pytest.mark.parametrize("shape", [1e-3, 5e-4])
+def test_log_odds_reach_as_far_as_x_and_its_complement_are_float64s(shape):
+    """I_x(a, 1) = x^a and I_x(1, b) = 1 − (1 − x)^b: one of x and 1 − x is e^−699.5, or less than any normal float."""
+    near, beyond = (math.exp(-u * shape) for u in (699.5, 700.5))
+    assert beta_log_odds(near, shape, 1) == pytest.approx(-699.5, rel=1e-12)
+    assert beta_log_odds(1 - near, 1, shape) == pytest.approx(699.5, rel=1e-12)
+    assert (beta_log_odds(beyond, shape, 1), beta_log_odds(1 - beyond, 1, shape)) == (-math.inf, math.inf)
+
+
+def test_log_odds_are_infinite_where_nothing_of_the_distribution_lies_between():
+    """1 − (1 − x)^b = 0.3 with b = 1e-17 has 1 − x = e^−3.6e16, and x^a = 0.3 as small an x."""
+    assert beta_log_odds(0.3, 1, 1e-17) == -beta_log_odds(0.3, 1e-17, 1) == math.inf
 
 
 @pytest.mark.parametrize("x", [1e-13, 1e-9, 1e-4, 0.3])
@@ -155,6 +196,8 @@ def test_no_shape_crashes_or_runs_forever(log_a, log_b, p):
         (beta_cdf, (0.5, 0, 1), "a must be greater than 0"),
         (beta_cdf, (-0.5, 1, 1), "x must be finite and between 0 and 1"),
         (beta_quantile, (0.5, 1, math.nan), "b must be finite"),
+        (beta_quantile, (1.5, 1, 1), "p must be finite and between 0 and 1"),
+        (beta_quantile, (0.5, 2e150, 1), "a must be finite and between 0 and 1e"),
     ],
 )
 def test_impossible_arguments_are_refused(function, arguments, message):

@@ -91,7 +91,18 @@ def test_blocks_change_no_bit(block: int, options: dict[str, Any], monkeypatch: 
     assert drawn(Y, **options).tobytes() == expected.tobytes()
 
 
+def test_each_stratum_draws_from_a_stream_of_its_own_seeded_by_four_numbers() -> None:
+    """Also over 32-bit seeds, so that a later version draws for a seed what this one drew."""
+    seeds = np.random.default_rng(1)
+    counts = []
+    for m in (7, 13):
+        stream = np.random.default_rng(seeds.integers(2**32, size=4))
+        counts.append([np.bincount(row, minlength=m) for row in stream.integers(m, size=(50, m))])
+    assert drawn(Y).tolist() == np.concatenate(counts, axis=1).tolist()
+
+
 def test_more_resamples_begin_with_the_fewer() -> None:
+    assert drawn(Y, n_resamples=1).tobytes() == drawn(Y)[:1].tobytes()
     assert drawn(Y, n_resamples=80)[:50].tobytes() == drawn(Y).tobytes()
 
 
@@ -210,12 +221,20 @@ def test_normal_bounds_by_hand() -> None:
     for estimate, low, high in ((0.0, -2.0, 2.0), (-0.5, -3.0, 1.5), (0.5, -1.5, 3.0)):
         found = normal_bounds(Support(0, 1, many), special.expit([-1, 0, 1]), float(special.expit(estimate)), 2.0)
         assert found == pytest.approx(special.expit([low, high]), abs=1e-9)
-    found = normal_bounds(Support(0, math.inf, 9), np.exp([-1, 0, 1]), 1.0, 2.0)
-    assert found == pytest.approx(np.exp([-2, 2]))
+    for lower in (0.0, 3.0):
+        found = normal_bounds(Support(lower, math.inf, 9), lower + np.exp([-1, 0, 1]), lower + 1, 2.0)
+        assert found == pytest.approx(lower + np.exp([-2, 2]))
     found = normal_bounds(Support(-math.inf, math.inf, 9), np.array([-1.0, 0, 1]), 0.0, 2.0)
     assert found == pytest.approx((-2, 2))
     # (4·u + ½)/5 of u = 1 is 0.9
-    assert Support(0, 1, 4).unbounded(np.array([0.0, 1.0])).tolist() == pytest.approx([-math.log(9), math.log(9)])
+    share = Support(0, 1, 4)
+    for values in ([0.0, 1.0], [-0.5, 1.5]):  # a value beyond a bound counts as at it
+        assert share.unbounded(np.array(values)).tolist() == pytest.approx([-math.log(9), math.log(9)])
+    assert [share.original(z) for z in (-50.0, -math.log(9), 0.0, math.log(9), 50.0)] == pytest.approx(
+        [0, 0, 0.5, 1, 1]
+    )
+    assert share.original(50.0) == 1.0
+    assert math.isfinite(Support(0, math.inf, 4).original(1e4))
 
 
 @given(
@@ -252,6 +271,72 @@ def test_more_confidence_is_wider() -> None:
     assert widths == sorted(widths)
 
 
+def spread_interval(smaller: int, confidence: float, v: FloatArray) -> list[float]:
+    """Bounds of an unbounded measure of estimate 0 and values without bias, with scipy's t and numpy's percentiles."""
+    reach = stats.t.ppf((1 + confidence) / 2, smaller - 1) * math.sqrt(smaller / (smaller - 1))
+    low, high = np.quantile(v, stats.norm.cdf([-reach, reach]))
+    half = reach * v.std(ddof=1)
+    return [min(low, -half), max(high, half)]
+
+
+NO_BOUNDS: dict[str, Any] = {"lower": -math.inf, "upper": math.inf}
+
+
+@pytest.mark.parametrize("smaller", [2, 3, 10**6])
+@pytest.mark.parametrize(("rare", "size"), [(10, 1.0), (4, 10.0)], ids=["percentiles", "deviations"])
+def test_the_wider_of_both_intervals_is_taken(smaller: int, rare: int, size: float) -> None:
+    """Of 200 values 5 % lie further out than two deviations, or 2 % so far out that they make the deviation."""
+    v = np.repeat([-size, 0.0, size], [rare, 200 - 2 * rare, rare])
+    found = bootstrap_interval(v, 0.0, smaller=smaller, confidence=0.9, method="paired", **NO_BOUNDS)
+    assert found is not None
+    assert (found.confidence, found.method) == (0.9, "paired")
+    assert bounds(found) == pytest.approx(spread_interval(smaller, 0.9, v), rel=1e-9)
+
+
+def test_values_near_the_largest_float_have_the_interval_of_the_same_values_scaled() -> None:
+    v = np.linspace(-0.9, 0.9, 200)
+    for exponent in (1021, -3, 1021):
+        values, estimate = np.ldexp(v + 0.125, exponent), math.ldexp(0.125, exponent)
+        found = bootstrap_interval(values, estimate, smaller=9, confidence=0.9, method="paired", **NO_BOUNDS)
+        assert found is not None
+        assert (found.confidence, found.method) == (0.9, "paired")
+        scaled = [math.ldexp(bound, -exponent) for bound in bounds(found)]
+        assert scaled == pytest.approx([0.125 + bound for bound in spread_interval(9, 0.9, v)], rel=1e-9)
+        assert scaled[1] > 1
+
+
+@pytest.mark.parametrize(
+    ("estimate", "v"),
+    [
+        (0.5, np.linspace(0.3, 0.8, 200)),
+        (0.999, np.append(np.full(100, 1.0), np.full(100, 0.998))),
+        (0.001, np.append(np.full(100, 0.0), np.full(100, 0.002))),
+        (1.0, np.ones(200)),
+        (0.0, np.zeros(200)),
+    ],
+)
+def test_bounds_of_a_measure_between_2_and_5_are_those_of_a_share(estimate: float, v: FloatArray) -> None:
+    share = bootstrap_interval(v, estimate, smaller=12, confidence=0.9)
+    found = bootstrap_interval(2 + 3 * v, 2 + 3 * estimate, smaller=12, confidence=0.9, lower=2.0, upper=5.0)
+    assert share is not None
+    assert found is not None
+    assert bounds(found) == pytest.approx([2 + 3 * bound for bound in bounds(share)], rel=1e-12)
+    assert (found.confidence, found.method) == (0.9, share.method)
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 1000.0])
+def test_values_that_differ_by_rounding_alone_agree(scale: float) -> None:
+    unit = 1e-12 * max(scale, 1.0)
+    for apart, agree in ((0.8, True), (1.3, False)):
+        v = scale + unit * apart * np.linspace(-1, 1, 50)
+        assert (bootstrap_interval(v, scale, smaller=9, upper=math.inf) is None) == agree
+
+
+def test_float32_values_are_computed_with_as_float64() -> None:
+    v = np.random.default_rng(12).beta(30, 10, size=99).astype(np.float32)
+    assert bootstrap_interval(v, 0.75, smaller=40) == bootstrap_interval(v.astype(np.float64), 0.75, smaller=40)
+
+
 @pytest.mark.parametrize("m", [1, 2, 12, 1000])
 def test_perfection_is_bounded_as_clopper_and_pearson_bound_m_of_m(m: int) -> None:
     expected = stats.beta.ppf(0.025, m, 1)
@@ -263,6 +348,13 @@ def test_perfection_is_bounded_as_clopper_and_pearson_bound_m_of_m(m: int) -> No
     assert found is not None
     assert found.lower == 0.0
     assert bounds(found) == pytest.approx([0.0, 1 - expected])
+    for estimate in (0.0, 1.0):
+        exact = degenerate_interval(estimate, m, confidence=0.8)
+        assert exact is not None
+        assert exact == bootstrap_interval(np.full(200, estimate), estimate, smaller=m, confidence=0.8)
+        width = 1 - stats.beta.ppf(0.1, m, 1)
+        assert bounds(exact) == pytest.approx([1 - width, 1] if estimate else [0, width])
+        assert (exact.confidence, exact.method) == (0.8, "exact, smaller class")
 
 
 def test_resamples_that_agree_elsewhere_tell_nothing() -> None:
@@ -270,6 +362,7 @@ def test_resamples_that_agree_elsewhere_tell_nothing() -> None:
     assert bootstrap_interval(np.zeros(200), 0.0, smaller=50, upper=math.inf) is None  # log loss
     assert bootstrap_interval(np.zeros(200), 0.0, smaller=50, lower=-1.0) is None  # a difference of equals
     assert degenerate_interval(1.0, 0) is None
+    assert bootstrap_interval(np.ones(200), 1.0, smaller=0) is None  # without rows not even perfection tells
     for estimate in (-1.0, 1.0):  # for a difference these are no perfection
         assert degenerate_interval(estimate, 50, lower=-1.0) is None
 
@@ -351,6 +444,13 @@ def test_ece_interval_by_hand() -> None:
     found = ece_interval(v, 0.14, noise_quantile=0.02, bias_corrected=0.01)
     assert found is not None
     assert found.lower == 0.01
+    found = ece_interval(v, 0.14, noise_quantile=0.02, confidence=0.8)
+    assert found is not None
+    assert bounds(found) == pytest.approx([0.11 - 0.02, 0.19 - 0.005])
+    assert (found.confidence, found.method) == (0.8, "bootstrap")
+    found = ece_interval(np.repeat([0.9, 1.0 + 1e-12], [20, 80]), 0.98, noise_quantile=0.02)
+    assert found is not None
+    assert found.upper == 1.0  # whatever sums of weights round to
 
 
 def test_an_ece_of_zero_on_few_rows_is_not_certain() -> None:

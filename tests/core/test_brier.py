@@ -89,6 +89,16 @@ def test_many_rows_do_not_add_up_their_rounding(sharp: int) -> None:
     assert parts.score == pytest.approx(brier_score(p, y), rel=1e-13)
 
 
+@pytest.mark.parametrize("n_bins", [1, 2])
+def test_probabilities_a_rounding_apart_keep_their_variance(n_bins: int) -> None:
+    """Floats just below 1 lie 2⁻⁵³ apart; their mean does not, and what it is off by is taken off again."""
+    rows = [(1 - k * 2.0**-53, int(k % 3 > 0), 1.0) for k in (0, 1, 1, 3, 4, 8, 9)]
+    p, y, _ = (list(column) for column in zip(*rows, strict=True))
+    exact, parts = exact_parts(rows, [(b + 1) / n_bins for b in range(n_bins)]), parts_of(p, y, None, n_bins)
+    for name in NAMES:
+        assert getattr(parts, name) == pytest.approx(float(exact[name]), rel=1e-13, abs=1e-40), name
+
+
 def test_parts_by_hand() -> None:
     # Bins (0, ½] with p ¼ ¼ ½, one positive, and (½, 1] with p 1, one positive: p̄ ⅓ and 1, ȳ ⅓ and 1, ȳ ½ in all.
     parts = parts_of([0.25, 0.25, 0.5, 1.0], [0, 0, 1, 1], n_bins=2)

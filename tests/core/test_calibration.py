@@ -13,6 +13,7 @@ from scipy import special
 from sklearn import metrics
 from sklearn.calibration import calibration_curve
 
+from headeval.core.bins import rows_of_table
 from headeval.core.calibration import (
     DEFAULT_BINS,
     Binning,
@@ -22,6 +23,7 @@ from headeval.core.calibration import (
     ece,
     reliability_bins,
     reliability_table,
+    unit_weights,
 )
 from headeval.core.proper_scores import brier_score, log_loss, log_loss_from_logits
 
@@ -212,6 +214,7 @@ def test_reference_top_label_left() -> None:
 def test_no_rows_are_error_zero_in_top_label_left_alone(binning: Binning) -> None:
     table = reliability_table([], [], convention="top-label-left", binning=binning)
     assert (table.ece, table.mce, table.counts.sum()) == (0.0, 0.0, 0)
+    assert table.n_bins == (1 if binning == "equal-mass" else 10)
     for convention in ("top-label", "positive-class"):
         with pytest.raises(ValueError, match="at least one row"):
             reliability_table([], [], convention=convention, binning=binning)
@@ -375,6 +378,38 @@ def test_binned_rows_make_up_the_table(
         if held.any():
             assert confidence[held].mean() == pytest.approx(table.confidence[b], rel=1e-13, abs=1e-300)
             assert outcome[held].mean() == pytest.approx(table.accuracy[b], rel=1e-13)
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_rows_put_into_the_bins_of_their_table_make_it_again(convention: Convention, binning: Binning) -> None:
+    p, y, w = np.array([0.0, 0.3, 0.5, 0.62, 0.81, 1.0]), np.array([0, 1, 0, 1, 0, 1]), np.array([1, 2, 0.5, 0, 1.5, 1])
+    table = reliability_table(p, y, convention=convention, binning=binning, n_bins=3, weights=w)
+    assert fields(rows_of_table(p, y, unit_weights(w, n=6), table).table()) == fields(table)
+
+
+def test_binned_rows_are_whole_numbers() -> None:
+    for p, y in (([0.9, 0.2], [1, 1]), ([[0.1, 0.9], [0.8, 0.2]], [1, 1])):
+        index, _, outcome = binned_rows(p, y, reliability_table(p, y, n_bins=2))
+        assert (index.dtype.kind, outcome.dtype.kind, outcome.tolist()) == ("i", "i", [1, 0])
+
+
+@pytest.mark.parametrize("largest", [5e-324, 0.3, 1.0, 2.0, 3.0, 1.7e308])
+def test_the_largest_unit_weight_is_from_1_to_2_and_a_power_of_two_of_the_given_one(largest: float) -> None:
+    unit = unit_weights([0.0, largest], n=2)
+    assert 1 <= unit[1] < 2
+    assert Fraction(unit[1]) / Fraction(largest) in {Fraction(2) ** k for k in range(-1024, 1075)}
+    assert unit_weights(None, n=2).tolist() == [1.0, 1.0]
+
+
+def test_a_column_a_class_is_for_top_label_alone_and_labels_are_those_of_its_columns() -> None:
+    for convention in ("top-label-left", "positive-class"):
+        with pytest.raises(ValueError, match=r"^probs must be 1-D, got shape \(1, 2\)"):
+            reliability_table([[0.2, 0.8]], [1], convention=convention)
+    with pytest.raises(ValueError, match=r"^probs must have a column for each of at least 2 classes"):
+        reliability_table([[1.0]], [0])
+    with pytest.raises(ValueError, match=r"^labels must be integers from 0 to 1, got 2"):
+        reliability_table([0.5], [2])
 
 
 def test_binned_rows_are_those_of_the_table() -> None:

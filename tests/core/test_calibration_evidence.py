@@ -9,8 +9,9 @@ import pytest
 from scipy import special, stats
 
 from headeval.core import calibration_evidence
+from headeval.core.bins import bins_of_rows
 from headeval.core.calibration import Convention, reliability_table
-from headeval.core.calibration_evidence import CalibrationNoise, calibration_noise
+from headeval.core.calibration_evidence import CalibrationNoise, calibration_noise, noise_of_bins
 from headeval.core.checks import FloatArray, IntArray
 
 CONVENTIONS: list[Convention] = ["top-label", "top-label-left", "positive-class"]
@@ -76,11 +77,11 @@ def poisson_binomial(p: FloatArray) -> FloatArray:
         10.0 ** -np.linspace(0.4, 12, 400),
         1 - 10.0 ** -np.linspace(0.4, 8, 300),
         np.full(3000, 1e-3),
-        np.full(1000, 0.5),  # from here on drawn as a normal variable, rounded to whole rows
+        np.full(1001, 0.5),  # from here on drawn as a normal variable, rounded to whole rows
         np.full(2000, 0.4),
         np.linspace(0.05, 0.95, 3000),
     ],
-    ids=["equal", "half", "spread", "rare", "common", "one in 1000", "half of 1000", "many", "many spread"],
+    ids=["equal", "half", "spread", "rare", "common", "one in 1000", "half of 1001", "many", "many spread"],
 )
 def test_one_bin_has_the_exact_distribution(p: FloatArray) -> None:
     """Mean, 95th percentile and p-values of a sum of Bernoulli variables are its exact ones."""
@@ -121,13 +122,14 @@ def test_the_first_and_the_last_cell_are_chosen_like_any_other() -> None:
     assert surprised / 1500 == pytest.approx(0.3, abs=0.05)
 
 
-def test_weights_move_the_normal_draws_to_where_they_hold() -> None:
+@pytest.mark.parametrize("c", [0.2, 0.5])
+def test_weights_move_the_normal_draws_to_where_they_hold(c: float) -> None:
     """One row that outweighs ten thousand others is no normal variable: the error is its own distance, p or 1 − p."""
-    p = np.full(10001, 0.2)
+    p = np.full(10001, c)
     weights = np.append(np.ones(10000), 1e6)
-    noise = noise_of(p, p < 0, weights=weights, convention="positive-class", n_bins=1, n_simulations=2000)
-    assert noise.quantile_95 == pytest.approx(0.8, abs=0.01)
-    assert noise.mean == pytest.approx(2 * 0.2 * 0.8, rel=0.08)
+    noise = noise_of(p, p < 0, weights=weights, convention="positive-class", n_bins=1, n_simulations=1000)
+    assert noise.quantile_95 == pytest.approx(1 - c, abs=0.01)
+    assert noise.mean == pytest.approx(2 * c * (1 - c), rel=0.12 if c < 0.5 else 0.02)
 
 
 def test_certain_predictions_have_no_noise() -> None:
@@ -135,6 +137,20 @@ def test_certain_predictions_have_no_noise() -> None:
     assert (right.mean, right.quantile_95, right.p_value, right.ece_corrected) == (0.0, 0.0, 1.0, 0.0)
     wrong = noise_of([0.0, 1.0, 1.0], [0, 1, 0], n_simulations=99)
     assert (wrong.mean, wrong.quantile_95, wrong.p_value) == (0.0, 0.0, 0.01)
+    for p in (0.0, 5e-324):  # chance has no part in it, and the error is all there
+        assert noise_of([p], [1], n_simulations=99, convention="positive-class").ece_corrected == 1.0
+
+
+def test_quantiles_are_those_of_the_level_that_is_asked_for() -> None:
+    """One row is wrong by 0.3 with probability 0.7, and by 0.7 with probability 0.3."""
+    table = reliability_table([0.3], [0], convention="positive-class")
+    for confidence, quantile in ((0.5, 0.3), (0.8, 0.7)):
+        rng = np.random.default_rng(0)
+        noise = calibration_noise([0.3], [0], table, rng=rng, confidence=confidence)
+        assert (noise.quantile, noise.quantile_95, noise.n_simulations) == (quantile, 0.7, 1000)
+        bins = bins_of_rows(np.array([0.3]), np.array([0]), None, convention="positive-class")
+        assert noise_of_bins(bins, table, rng=np.random.default_rng(0), confidence=confidence) == noise
+    assert noise_of_bins(bins, table, rng=np.random.default_rng(0)).quantile == 0.7
 
 
 def test_no_rows_are_no_noise() -> None:

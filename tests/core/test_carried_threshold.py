@@ -76,6 +76,12 @@ def test_the_threshold_moves_into_the_gap_that_rounding_has_left() -> None:
         scaling.carry_threshold(0.5, [0.4, 0.6], [0.2])
 
 
+@pytest.mark.parametrize("threshold", [-0.1, 1.0000000000000002, 1.5])
+def test_a_threshold_that_is_no_probability_is_not_carried(threshold: float) -> None:
+    with pytest.raises(ValueError, match=r"^threshold must be finite and between 0 and 1, got"):
+        Scaling("platt", 1.0, 0.0, 0.5, 0.4).carry_threshold(threshold, [0.4, 0.6], [0.7, 0.8])
+
+
 def test_changes_are_counted_with_each_side_at_its_own_threshold() -> None:
     # flagged before: the last two; flagged after at 0.8: the first and the last
     before, after = [0.1, 0.3, 0.6, 0.9], [0.8, 0.7, 0.7, 0.9]

@@ -73,6 +73,13 @@ def test_equal_scores_stay_together_and_no_cell_reaches_over_the_edge_of_a_bin()
             placed = rows_of_table(cells.probs, cells.labels, None, table)
             held = np.bincount(placed.index, weights=cells.sizes, minlength=table.n_bins)
             assert held.tolist() == table.counts.tolist()
+    # Nor over ½, where another class is predicted and the error changes its sign: of 15 bins no edge.
+    p, y = rows(30_000)
+    bins = [bins_of_rows(p, y, None, convention="top-label")]
+    cells = merged(y, p, losses_of(p, y), ranked=rank_counts(p, y), bins=bins)
+    for label in (0, 1):
+        ends = np.cumsum(cells.sizes[cells.labels == label]).astype(int)
+        assert np.count_nonzero(p[y == label] < 0.5) in ends
 
 
 def test_negatives_around_the_rates_that_are_asked_for_stand_alone() -> None:
@@ -89,6 +96,33 @@ def test_negatives_around_the_rates_that_are_asked_for_stand_alone() -> None:
             if at[-1] > (at[-2] if at.size > 1 else 0):  # a negative: there is a place right after it
                 assert above in counted
                 assert above - 1 in counted
+
+
+def test_no_more_rows_stand_alone_than_asked_for() -> None:
+    """5,000 of 10,000 negatives at the lowest score; around the 2,500th from the top 5·√2,500 to either side."""
+    p = np.append(np.full(5000, 0.01), np.linspace(0.02, 0.3, 5000))
+    y = np.zeros(10_000, dtype=np.int64)
+    ranked = rank_counts(p, y)
+    apart = merged(y, p, losses_of(p, y), ranked=ranked)
+    # Half of a circle of the circumference 2π√n in steps of ½, of which the lower half is one cell.
+    assert 310 <= apart.sizes.size <= 316
+    around = merged(y, p, losses_of(p, y), ranked=ranked, limits=[0.25])
+    rank = np.cumsum(around.sizes[::-1])[::-1]
+    alone = rank[around.sizes == 1]
+    assert set(range(2252, 2749)) <= set(alone.tolist())
+    assert np.count_nonzero((alone > 100) & (alone < 4900)) <= 503
+
+
+@pytest.mark.parametrize("exponent", [-1060, 0, 1018])
+def test_losses_of_any_size_have_a_mean_without_rounding_or_overflow(exponent: int) -> None:
+    """Sixteen losses a cell, whole numbers times a power of two; the sum of the largest ones is beyond float64."""
+    p, y = np.repeat(np.arange(1, 5) / 8, 32), np.tile([0, 1], 64)
+    whole = np.random.default_rng(3).integers(1, 64, size=128)
+    cells = merged(y, p, np.ldexp(whole.astype(float), exponent), ranked=rank_counts(p, y))
+    assert cells.sizes.tolist() == [16] * 8
+    assert cells.probs.tolist() == np.repeat(np.arange(1, 5) / 8, 2).tolist()
+    sums = [whole[(p == value) & (y == label)].sum() for value in np.unique(p) for label in (0, 1)]
+    assert cells.losses.tolist() == [math.ldexp(total / 16, exponent) for total in sums]
 
 
 def test_measures_of_undrawn_cells_are_nearly_those_of_the_rows() -> None:

@@ -11,6 +11,7 @@ from scipy.stats import binom, norm
 
 from headeval.core.certify import (
     PRECISION_STARTS,
+    Certified,
     allowed_errors,
     certify_few_flagged,
     certify_few_missed,
@@ -63,6 +64,21 @@ def test_more_rows_needed_counts_from_what_is_there() -> None:
     assert more_rows_needed(5000, 0, 0.001, confidence=0.95) == (0, 0)
 
 
+def test_more_rows_at_this_rate_are_the_fewest_in_which_whole_errors_show_it() -> None:
+    fewest = next(rows for rows in range(30, 100) if binom.cdf(rows // 30, rows, 0.1) <= 0.1)
+    assert more_rows_needed(30, 1, 0.1, confidence=0.9)[1] == fewest - 30
+    # One in a hundred is no less than 1 %, though with a confidence of 30 % two of 200 rows might pass for it.
+    assert binom.cdf(2, 200, 0.01) < 0.7
+    assert more_rows_needed(100, 1, 0.01, confidence=0.3)[1] is None
+
+
+def test_before_the_first_row_the_rows_needed_are_all_of_them_be_it_one() -> None:
+    """P(Bin(1, 0.95) = 0) = 0.05."""
+    assert more_rows_needed(0, 0, 0.01, confidence=0.95) == (299, 299)
+    assert rows_needed(0, 0.95, confidence=0.9) == 1
+    assert more_rows_needed(0, 0, 0.95, confidence=0.9) == (1, 1)
+
+
 def test_a_rate_of_zero_cannot_be_shown_and_a_rate_of_one_needs_no_showing() -> None:
     assert certify_few_flagged([1.0, 2.0], 0.0, confidence=0.95).empty
     assert certify_few_missed([1.0, 2.0], 0.0, confidence=0.95).empty
@@ -92,6 +108,76 @@ def test_the_highest_scores_are_enough_and_too_few_of_them_are_refused() -> None
         certify_few_flagged(np.sort(scores)[-10:], 0.01, confidence=0.95, n=5000)
 
 
+def test_of_the_highest_scores_one_more_than_may_be_flagged_is_needed_and_to_see_that_it_is_alone_two() -> None:
+    highest = np.arange(1000.0)[::-1]
+    with pytest.raises(ValueError, match="scores must hold the highest 5 of the 1000 rows, got 4"):
+        certify_few_flagged(highest[:4], 0.01, confidence=0.95, n=1000)
+    found = [certify_few_flagged(highest[:m], 0.01, confidence=0.95, n=1000) for m in (5, 6)]
+    assert found == [Certified(995.0, math.inf, 1000, 4), Certified(995.0, math.inf, 1000, 5, closed=True)]
+    with pytest.raises(ValueError, match="n must be at least 1000"):
+        certify_few_flagged(highest, 0.01, confidence=0.95, n=999)
+
+
+def test_the_order_of_the_rows_does_not_matter() -> None:
+    """This order is one of the few in which scores partitioned a place too low leave another one in the place."""
+    assert binom.cdf(305, 1000, 0.33) <= 0.05 < binom.cdf(306, 1000, 0.33)
+    scores = np.random.default_rng(146).permutation(np.arange(1000.0))
+    assert certify_few_flagged(scores, 0.33, confidence=0.95).lower == 999 - 305
+    assert certify_few_missed(scores, 0.33, confidence=0.95).upper == 305
+
+
+def test_where_nothing_or_everything_may_be_wrong_the_ends_are_infinite() -> None:
+    scores = [1.0, 2.0, 3.0]
+    assert certify_few_flagged(scores, 0.1, confidence=0.95) == Certified(math.inf, math.inf, 3, -1)
+    assert certify_few_missed(scores, 0.1, confidence=0.95) == Certified(-math.inf, -math.inf, 3, -1)
+    assert certify_few_flagged(scores, 1.0, confidence=0.95) == Certified(-math.inf, math.inf, 3, 3)
+    assert certify_few_missed(scores, 1.0, confidence=0.95) == Certified(-math.inf, math.inf, 3, 3)
+    # P(Bin(3, 0.7) ≤ 1) = 0.216 and P(Bin(3, 0.7) ≤ 2) = 0.657
+    assert certify_few_missed(scores, 0.7, confidence=0.75) == Certified(-math.inf, 2.0, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("found", "empty"),
+    [
+        (Certified(1.0, 2.0, 5, 0), False),
+        (Certified(1.0, 1.0, 5, 0), True),
+        (Certified(1.0, 1.0, 5, 0, closed=True), False),
+        (Certified(2.0, 1.0, 5, 0, closed=True), True),
+        (Certified(-math.inf, math.inf, 5, None, grid=np.array([0.5])), False),
+        (Certified(-math.inf, math.inf, 5, None, grid=np.array([])), True),
+        (Certified(1.0, 1.0, 5, None, grid=np.array([0.5])), True),
+    ],
+)
+def test_a_half_line_of_no_length_is_empty_unless_its_end_is_in_it(found: Certified, empty: bool) -> None:
+    assert found.empty == empty
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        (allowed_errors, (-1, 0.1, 0.9), "n must be at least 0"),
+        (allowed_errors, (5, 1.5, 0.9), "rate must be finite and between 0 and 1"),
+        (allowed_errors, (5, -0.1, 0.9), "rate must be finite and between 0 and 1"),
+        (allowed_errors, (5, 0.1, 1.5), "confidence must be finite and between 0 and 1"),
+        (allowed_errors, (5, 0.1, 0.0), "confidence must lie strictly between"),
+        (allowed_errors, (5, 0.1, 1.0), "confidence must lie strictly between"),
+        (edge_bound, (0, 5, 0.9), "flagged must be at least 1"),
+        (edge_bound, (6, 5, 0.9), "n must be at least 6"),
+        (edge_bound, (1, 5, 1.0), "confidence must lie between"),
+        (certify_few_flagged, ([[1.0]], 0.1, 0.9), "scores must be 1-D"),
+        (certify_few_missed, ([[1.0]], 0.1, 0.9), "scores must be 1-D"),
+        (certify_precision, ([0.5], [2], 0.9, 0.9), "labels must be integers"),
+        (certify_precision, ([1.5], [1], 0.9, 0.9), "probs must lie in"),
+        (rows_needed, (-1, 0.1, 0.9), "errors must be at least 0"),
+        (more_rows_needed, (-1, 0, 0.1, 0.9), "n must be at least 0"),
+    ],
+)
+def test_impossible_arguments_are_refused(function, arguments, message) -> None:
+    *positional, confidence = arguments
+    with pytest.raises(ValueError, match=f"^{message}"):
+        function(*positional, confidence=confidence)
+
+
 def violations(deploy: Callable[[np.random.Generator], bool | None], seed: int) -> float:
     """The share of simulated deployments that break the promise; one without a threshold promises nothing."""
     rng = np.random.default_rng(seed)
@@ -117,7 +203,9 @@ def test_1000_negatives_allow_5_false_positives_at_1_per_cent_and_with_a_tie_at_
     assert certify_few_flagged(np.arange(2995.0), 0.001, confidence=0.95).errors_allowed == 0
 
 
-@pytest.mark.parametrize(("flagged", "n", "confidence"), [(1, 299, 0.95), (5, 1000, 0.95), (12, 400, 0.9)])
+@pytest.mark.parametrize(
+    ("flagged", "n", "confidence"), [(1, 299, 0.95), (5, 1000, 0.95), (12, 400, 0.9), (1, 10**6, 0.95)]
+)
 def test_the_bound_at_an_edge_is_the_worst_over_all_atoms(flagged: int, n: int, confidence: float) -> None:
     """Of r rows at or above the edge just one holds the atom with probability r·s·(1 − s)^(r − 1), s its share."""
     rate = edge_bound(flagged, n, confidence=confidence)
@@ -126,6 +214,12 @@ def test_the_bound_at_an_edge_is_the_worst_over_all_atoms(flagged: int, n: int, 
     error = binom.cdf(flagged - 1, n, rate) + once * binom.pmf(flagged, n, rate)
     assert error == pytest.approx(1 - confidence, rel=1e-6)
     assert binom.cdf(flagged - 1, n, rate) < 1 - confidence  # more careful than for a continuous distribution
+
+
+def test_the_bound_at_an_edge_meets_the_level_exactly_and_is_1_where_every_row_is_flagged() -> None:
+    """Of two rows the higher alone: P(Bin(2, α) ≤ 1) = 1 − α², and one quarter is 1 − 0.75."""
+    assert math.sqrt(0.75) * (1 - 1e-9) < edge_bound(1, 2, confidence=0.75) < math.sqrt(0.75)
+    assert edge_bound(3, 3, confidence=0.9) == 1.0
 
 
 @pytest.mark.parametrize(("n", "atom", "above"), [(299, 0.0101, 0.0), (1000, 0.00202, 0.00808), (1000, 0.0101, 0.0)])
@@ -244,6 +338,18 @@ def test_precision_that_falls_again_at_the_top_is_not_certified_there() -> None:
         return bool((true < 0.8).any())
 
     assert violations(deploy, 8) <= most(0.1)
+
+
+def test_a_head_without_an_error_is_certified_from_the_highest_start_down_to_the_lowest_threshold() -> None:
+    found = certify_precision([1.0] * 100, [1] * 100, 0.9, confidence=0.95)
+    assert (found.lower, found.upper, found.n, found.errors_allowed) == (-math.inf, math.inf, 100, None)
+    assert found.grid is not None
+    assert found.grid.tolist() == [step / 1000 for step in range(1, 991)]
+
+
+def test_precision_of_zero_is_shown_by_any_positive_and_not_by_negatives_alone() -> None:
+    assert certify_precision([1.0, 1.0], [0, 0], 0.0, confidence=0.95).empty
+    assert not certify_precision([1.0, 1.0], [0, 1], 0.0, confidence=0.95).empty
 
 
 def test_precision_is_tested_at_the_shared_level_and_stops_at_the_first_failure() -> None:

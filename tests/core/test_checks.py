@@ -306,7 +306,15 @@ def test_a_threshold_that_is_nan_is_refused() -> None:
 def test_limits_are_named() -> None:
     with pytest.raises(ValueError, match=r"t must be finite and between 0 and 1, got 1\.5"):
         checks.real_number("t", 1.5, minimum=0.0, maximum=1.0)
+    with pytest.raises(ValueError, match=r"^t must be finite and at least 0, got -1$"):
+        checks.real_number("t", -1, minimum=0.0)
     assert checks.real_number("t", np.float32(0.5), minimum=0.0, maximum=1.0) == 0.5
+
+
+@pytest.mark.parametrize("kind", [np.bool_, np.uint8, np.int32, np.float32, np.float64])
+def test_labels_become_64_bit_integers_whatever_they_were(kind: Any) -> None:
+    found = checks.class_labels(np.array(Y).astype(kind), n=4, n_classes=2)
+    assert (str(found.dtype), found.tolist()) == ("int64", Y)
 
 
 @pytest.mark.parametrize("function", ON_SCORES, ids=named)

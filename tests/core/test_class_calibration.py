@@ -9,6 +9,7 @@ from sklearn.calibration import calibration_curve
 from headeval.core import class_calibration
 from headeval.core.batch_resamples import batches, drawn_batches
 from headeval.core.calibration import reliability_table
+from headeval.core.checks import FloatArray
 from headeval.core.class_calibration import SimulatedLabels, class_bins, classwise_ece, resampled_gaps
 from headeval.core.class_scores import class_probabilities
 
@@ -104,6 +105,73 @@ def test_drawn_labels_are_as_frequent_as_the_probabilities_say() -> None:
     assert sizes == pytest.approx([0.2, 0.0, 0.8], abs=0.006)
     assert simulated.cells is not None
     assert sorted(simulated.cells.tolist()) == list(range(50 * simulated.n_simulations))
+
+
+@pytest.mark.parametrize(
+    ("rows", "simulations", "listed"),
+    [(1, 1000, True), (4, 1000, True), (5, 800, True), (20, 200, True), (21, 200, False)],
+)
+def test_fewer_simulations_are_made_of_more_rows_and_of_too_many_only_counts(
+    rows: int, simulations: int, listed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(class_calibration, "_DRAWS", 4000)
+    simulated = SimulatedLabels.drawn(P[:rows], np.random.default_rng(0))
+    assert (simulated.n_simulations, simulated.cells is not None) == (simulations, listed)
+    assert simulated.ends.shape == (4,)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_errors_are_those_of_the_labels_that_were_drawn(weighted: bool) -> None:
+    """A label is the class whose share of the cumulated probabilities holds the number drawn."""
+    p = 0.999 * P[:30]  # as sums of rounded numbers are
+    weights: FloatArray = RNG.uniform(0.1, 1.9, size=30) if weighted else np.ones(30)
+    simulated = SimulatedLabels.drawn(p, np.random.default_rng(5))
+    drawn = np.random.default_rng(5).random((1000, 30))
+    labels = (p.cumsum(axis=1) / p.sum(axis=1, keepdims=True) <= drawn[:, :, None]).sum(axis=2)
+    for c in range(3):
+        bins = class_bins(p, Y[:30], weights if weighted else None, c, n_bins=4, binning="equal-width")
+        place = np.clip(np.ceil(p[:, c] * 4) - 1, 0, 3)
+        gaps = weights * ((labels == c) - p[:, c])
+        expected = sum(np.abs(gaps[:, place == b].sum(axis=1)) for b in range(4))
+        found = simulated.errors(bins, c, np.random.default_rng(0))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+class Numbers(np.random.Generator):
+    """Draws the same number for every row."""
+
+    def __init__(self, number: float) -> None:
+        super().__init__(np.random.PCG64(0))
+        self.number = number
+
+    def random(self, size: tuple[int, ...]) -> np.ndarray:  # type: ignore[override]
+        return np.full(size, self.number)
+
+
+@pytest.mark.parametrize(("number", "label"), [(0.0, 1), (0.5, 2), (1 - 2**-53, 2)])
+def test_no_number_draws_a_class_without_probability_or_one_of_another_row(number: float, label: int) -> None:
+    """The largest number below 1 is rounded up beside the number of a row."""
+    probs = np.tile([0.0, 0.5, 0.5, 0.0], (9, 1))[:, : 4 if number < 1 - 1e-9 else 3]
+    ends = SimulatedLabels.drawn(probs, Numbers(number)).ends
+    assert ends.shape == (probs.shape[1] + 1,)
+    assert np.flatnonzero(np.diff(ends)).tolist() == [label]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_counts_of_many_rows_vary_as_sums_of_independent_labels(weighted: bool) -> None:
+    """Σ w²·p·(1 − p) of a bin; a variance below 20 is of few events, and drawn as their whole number."""
+    p = np.concatenate([np.full(80, 0.5), np.full(79, 0.25), np.full(400, 0.75), np.full(4, 0.875)])
+    w = np.where((np.arange(p.size) % 2 == 1) & weighted, 2.0, 1.0)
+    probs = np.column_stack([p, 1 - p])
+    bins = class_bins(probs, np.zeros(p.size, dtype=int), w if weighted else None, 0, n_bins=4, binning="equal-width")
+    found = SimulatedLabels(50, None, np.zeros(3, dtype=int)).errors(bins, 0, np.random.default_rng(8))
+    variance = [sum(w[p == value] ** 2 * value * (1 - value)) for value in (0.25, 0.5, 0.75, 0.875)]
+    assert variance[1] == (50.0 if weighted else 20.0)
+    rng, few = np.random.default_rng(8), [variance[0], variance[3]]
+    drawn = np.sqrt(variance) * rng.standard_normal((50, 4))
+    if not weighted:
+        drawn[:, [0, 3]] = rng.poisson(few, (50, 2)) - few
+    np.testing.assert_allclose(found, np.abs(drawn).sum(axis=1), rtol=1e-12)
 
 
 def test_what_is_no_table_of_probabilities_is_refused() -> None:

@@ -40,6 +40,23 @@ def test_true_classes_are_down_and_predicted_ones_across() -> None:
     assert found[0, 1] == sum(y == 0 and called == 1 for y, called in zip(Y.tolist(), CALLED.tolist(), strict=True))
 
 
+def test_the_unit_of_the_weights_does_not_matter_to_averages() -> None:
+    found, other = (ClassCounts.of_rows(Y, CALLED, w, n_classes=C).averages() for w in (W, W / 1e6))
+    assert found.keys() == other.keys()
+    assert [float(value) for value in other.values()] == pytest.approx([float(value) for value in found.values()])
+
+
+def test_weighted_recall_is_the_accuracy_to_the_last_bit() -> None:
+    """49·(1/49) is not 1 in float64."""
+    found = of_matrix([[1, 48], [1, 0]]).averages()
+    assert found["weighted_recall"] == found["accuracy"] == 0.02
+
+
+def test_two_classes_are_enough() -> None:
+    found = confusion_matrix([0, 1, 1], [1, 1, 1], n_classes=2)
+    assert (str(found.dtype), found.tolist()) == ("int64", [[0, 1], [0, 2]])
+
+
 def test_a_class_without_rows_keeps_its_row_and_column() -> None:
     assert confusion_matrix([0, 1], [0, 0], n_classes=3).tolist() == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
 

@@ -41,7 +41,7 @@ def counted_hand_till(scores: FloatArray, labels: IntArray) -> Fraction:
     areas = []
     for i, j in permutations(classes, 2):
         mine, other = scores[labels == i, i], scores[labels == j, i]
-        wins = sum(Fraction(2 * (a > b) + (a == b), 2) for a in mine for b in other)
+        wins = sum((Fraction(2 * (a > b) + (a == b), 2) for a in mine for b in other), Fraction(0))
         areas.append(wins / (len(mine) * len(other)))
     return sum(areas, Fraction(0)) / len(areas)
 
@@ -108,3 +108,30 @@ def test_balanced_losses_average_to_the_pairs() -> None:
     """What the influence on Hand and Till's area is made of."""
     found = class_placements(Z[:, 2].copy(), Y, None, 2, n_classes=C)
     assert 1 - found.balanced_losses[Y == 2].mean() == pytest.approx(np.nanmean(found.pair_aucs))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_losses_are_the_shares_of_the_other_side_ordered_wrongly(weighted: bool) -> None:
+    """Row by row and pair by pair, with ties; also where every other class weighs alike.
+
+    A class of whose rows none has a weight is as one without rows; another class comes after the last that has any.
+    """
+    y = np.array([0, 0, 1, 1, 1, 2, 2, 0, 1, 3])
+    s = np.array([0.9, 0.2, 0.2, 0.6, 0.1, 0.9, 0.3, 0.4, 0.4, 0.7])
+    w = np.array([0.25, 0.5, 0.125, 0.25, 0.25, 1.5, 1.0, 0.125, 0.25, 0.0]) if weighted else np.ones(10)
+    if not weighted:
+        y[9] = 2
+    found = class_placements(s, y, w if weighted else None, 0, n_classes=5)
+    wrong = np.where(y == 0, 1.0, -1.0)[:, None] * (
+        s[None] - s[:, None]
+    )  # > 0 where the other row is on the wrong side
+    lost = np.where(wrong > 0, 1.0, np.where(wrong == 0, 0.5, 0.0)) * ((y == 0)[:, None] != (y == 0)[None])
+    held = np.array([w[y == c].sum() for c in range(5)])
+    share = w / np.where(held == 0, 1.0, held)[y]
+    for losses, weight in ((found.losses, w), (found.balanced_losses, share)):
+        other = np.where(y == 0, weight[y != 0].sum(), weight[y == 0].sum())
+        assert losses == pytest.approx(lost @ weight / other, abs=1e-15)
+    pairs = [1 - (w * found.losses)[y == c].sum() / held[c] if held[c] else np.nan for c in range(5)]
+    assert found.pair_aucs == pytest.approx([np.nan, *pairs[1:]], nan_ok=True)
+    assert 1 - np.average(found.losses[y != 0], weights=w[y != 0]) == pytest.approx(found.auc)
+    assert np.isnan(found.pair_aucs).tolist() == [True, False, False, True, True]

@@ -89,6 +89,16 @@ def test_right_logits_are_left_as_they_are_in_19_of_20_samples() -> None:
     assert np.mean(said) == pytest.approx(0.95, abs=0.038)
 
 
+def test_the_order_of_rows_with_the_same_logits_changes_no_bit() -> None:
+    """They differ by their labels alone."""
+    z, y = sample(8, n=120, classes=3)
+    z = np.round(z)
+    found = repr(fit_class_temperature(z, y))
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(120)
+        assert repr(fit_class_temperature(z[order], y[order])) == found
+
+
 def test_a_class_without_rows_is_no_error() -> None:
     z, y = sample(6, classes=3)
     kept = y != 1
@@ -115,6 +125,12 @@ def test_a_temperature_that_makes_the_log_loss_worse_is_refused(monkeypatch: pyt
         fit_class_temperature(z, y)
     monkeypatch.setattr(class_scaling, "usable_temperature", lambda *_: 1.0)
     assert fit_class_temperature(z, y).temperature == 1.0
+
+
+def test_rows_that_tell_nothing_leave_it_open_whether_they_are_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(class_scaling, "usable_temperature", lambda *_: 1.0)
+    found = fit_class_temperature(np.zeros((4, 3)), [0, 1, 2, 2])
+    assert (found.slope_interval, found.as_they_are) == (None, None)
 
 
 def test_losses_of_large_logits_keep_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,6 +190,16 @@ def test_a_threshold_that_a_row_reaches_by_its_new_probability_moves_above_it() 
     """At a threshold of just its probability a row is flagged; this one passed before."""
     before, after = np.array([0.4, 0.9]), np.array([0.5, 0.9])
     assert 0.5 < closest_threshold(0.5, before, after) <= 0.9
+
+
+def test_of_thresholds_that_change_as_few_the_one_that_flags_as_many_is_taken() -> None:
+    """Above 0.6 one flagged row passes and one more is flagged; above 0.7 two pass and none is flagged instead."""
+    before, after = [0.9, 0.1, 0.1, 0.9, 0.1, 0.9, 0.9], [0.6, 0.6, 0.6, 0.7, 0.7, 0.8, 0.8]
+    assert 0.6 < closest_threshold(0.5, before, after) <= 0.7
+
+
+def test_without_rows_the_threshold_stays() -> None:
+    assert closest_threshold(0.25, [], []) == 0.25
 
 
 def test_a_monotone_map_changes_no_decision() -> None:

@@ -1,5 +1,7 @@
 """Log-odds and losses of many classes against exact arithmetic, and an order that the order of rows cannot change."""
 
+from collections.abc import Callable
+
 import mpmath
 import numpy as np
 import pytest
@@ -50,7 +52,10 @@ def test_two_classes_are_the_difference_to_the_last_bit(spread: float) -> None:
 def test_blocks_of_rows_change_nothing(n_classes: int) -> None:
     z = RNG.normal(size=(2**16 // n_classes + 5, n_classes))
     assert class_log_odds(z)[:, -1].tolist() == class_log_odds(z[-1:])[:, 0].tolist()
-    assert class_probabilities(z)[-1].tolist() == class_probabilities(z[-1:])[0].tolist()
+    p, y = class_probabilities(z), RNG.integers(n_classes, size=len(z))
+    assert p[-1].tolist() == class_probabilities(z[-1:])[0].tolist()
+    assert losses_from_logits(z, y)[-5:].tolist() == losses_from_logits(z[-5:], y[-5:]).tolist()
+    assert brier_of_rows(p, y)[-5:].tolist() == brier_of_rows(p[-5:], y[-5:]).tolist()
 
 
 def test_the_largest_logits_stay_finite() -> None:
@@ -59,6 +64,14 @@ def test_the_largest_logits_stay_finite() -> None:
     assert np.isfinite(found).all()
     assert np.argsort(found[:, 0]).tolist() == [1, 2, 0]
     assert np.isfinite(losses_from_logits(z, np.array([1, 0]))).all()
+    largest = float(np.finfo(np.float64).max)  # a gap beyond the range of float64 is cut off
+    assert class_log_odds([[1.7e308, -1.7e308, -1.7e308]]).ravel().tolist() == [largest, -largest, -largest]
+
+
+@pytest.mark.parametrize("measure", [class_log_odds, class_probabilities, log_odds])
+def test_an_underflow_is_no_error_even_where_others_make_it_one(measure: Callable[[FloatArray], FloatArray]) -> None:
+    with np.errstate(all="raise"):
+        assert np.isfinite(measure(np.array([[0.0, -800.0, -1600.0], [-710.0, 0.0, -740.0]]))).all()
 
 
 def test_log_loss_is_that_of_scikit_learn() -> None:
@@ -123,6 +136,7 @@ def test_a_class_beyond_the_range_of_float64_keeps_the_log_odds_finite() -> None
     z = np.array([[1.5e308, -1.5e308, -1.5e308], [-1.5e308, 0.0, 1.5e308]])
     assert np.isfinite(log_odds(z)).all()
     assert log_odds(z)[0] < -1e308 < 1e308 < log_odds(z)[1]
+    assert log_odds(np.array([[-1.5e308, -1.5e308, 1.5e308]])).tolist() == [float(np.finfo(np.float64).max)]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +149,14 @@ def test_a_class_beyond_the_range_of_float64_keeps_the_log_odds_finite() -> None
         ([0.5, 0.5, 0.0], False),
         ([0.5123456, 0.5, 0.0], True),
         ([0.6] * 2, True),
+        ([0.51, 0.51, 0.0], True),  # two numbers were rounded up by 0.005 each at the most
+        ([0.5051234, 0.5, 0.0], True),  # not rounded, so that only 0.002 is forgiven
+        ([0.11] * 5 + [0.10] * 5, False),  # ten were, and 0.002 more
+        ([0.11] * 6 + [0.10] * 4, True),
+        ([0.09] * 5 + [0.10] * 5, False),
+        ([0.09] * 6 + [0.10] * 4, True),
     ],
 )
 def test_a_sum_is_off_where_no_rounding_explains_it(row: list[float], off: bool) -> None:
-    assert sums_are_off(np.array([row, row])).tolist() == [off, off]
+    other = [0.123456, 0.876544, *[0.0] * (len(row) - 2)]  # of which nothing follows for the row
+    assert sums_are_off(np.array([row, other, row])).tolist() == [off, False, off]

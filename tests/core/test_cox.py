@@ -11,7 +11,7 @@ from scipy import optimize, special, stats
 from sklearn.linear_model import LogisticRegression
 
 from headeval.core.checks import FloatArray, IntArray
-from headeval.core.cox import CoxCalibration, cox_calibration
+from headeval.core.cox import CoxCalibration, _fitted, _Rows, cox_calibration
 from headeval.core.intervals import Interval
 
 
@@ -314,6 +314,30 @@ def test_logits_that_leave_no_information_define_no_intercept(logits: list[float
     cox = cox_calibration(logits, [0, 1])
     assert (cox.intercept, cox.intercept_interval) == (None, None)
     assert "the rows tell nothing about it" in cox.intercept_reason
+
+
+@pytest.mark.parametrize("shift", [0.0, 3.0, -40.0])
+def test_what_is_fitted_beside_the_slope_is_the_intercept_of_the_pair(shift: float) -> None:
+    z, y = drawn(15, n=200, slope=0.7, intercept=-0.5)
+    found = _fitted(z + shift, _Rows(z + shift, y, np.ones(200), None))
+    model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12, max_iter=1000).fit(z[:, None], y)
+    assert found is not None
+    slope, intercept = model.coef_[0, 0], model.intercept_[0]
+    assert found[:2] == pytest.approx((slope, intercept - slope * shift), rel=1e-8)
+
+
+def test_logits_too_small_for_a_slope_in_float64_have_none() -> None:
+    found = cox_calibration(5e-324 * np.array([5, 3, -2, -4, 1, 6]), [1, 0, 1, 0, 0, 1])
+    assert (found.slope, found.slope_interval) == (None, None)
+    assert found.slope_reason == "the logits differ too much in size, or too little, for a slope in float64"
+    assert found.intercept == pytest.approx(0.0, abs=1e-12)
+    assert found.intercept_reason == ""
+
+
+def test_an_interval_narrower_than_a_rounding_is_none() -> None:
+    """At 1e20 neighbours are 16384 apart, and four rows tell the intercept to within 2."""
+    cox = cox_calibration([1e20] * 4, [0, 1, 0, 1])
+    assert (cox.intercept, cox.intercept_interval, cox.intercept_reason) == (-1e20, None, "")
 
 
 def test_row_order_and_group_names_change_nothing_but_rounding() -> None:

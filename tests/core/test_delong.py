@@ -112,6 +112,78 @@ def test_the_difference_uses_the_covariance():
         assert other.interval.lower == pytest.approx(-found.interval.upper)
 
 
+def kish(shares):
+    return shares.sum() ** 2 / (shares @ shares)
+
+
+def literal_difference(scores, baseline, labels, confidence, weights, groups):
+    """Every pair looked at, the rows of a group added up, bounds by scipy: value, lower, upper, p and whose bounds."""
+    weights = np.ones(len(labels)) if weights is None else weights
+    groups = np.arange(len(labels)) if groups is None else groups
+    table, labels = psi(scores, labels) - psi(baseline, labels), np.asarray(labels)
+    shares = [weights[labels == k] / weights[labels == k].sum() for k in (1, 0)]
+    value = shares[0] @ table @ shares[1]
+    pairs, influence, parts, rests, gains, losses = len(set(groups)) / 2, {}, [], [], [], []
+    for k, share, moved in ((1, shares[0], table @ shares[1]), (0, shares[1], shares[0] @ table)):
+        members = [groups[labels == k] == g for g in sorted(set(groups[labels == k]))]
+        size = min(kish(share), len(members))
+        own = [math.sqrt(size / (size - 1)) * (share * (moved - value))[rows].sum() for rows in members]
+        carried = kish(np.array([(share * abs(moved))[rows].sum() for rows in members]))
+        for g, part in zip(sorted(set(groups[labels == k])), own, strict=True):
+            influence[g] = influence.get(g, 0) + part
+        parts.append(sum(part**2 for part in own))
+        rests.append(carried - 1)
+        pairs = min(pairs, size)
+        gains.append(share @ moved.clip(0, None))
+        losses.append(share @ (-moved).clip(0, None))
+    error = math.sqrt(sum(part**2 for part in influence.values()))
+    freedom = min(sum(parts) ** 2 / sum(a**2 / b for a, b in zip(parts, rests, strict=True)), len(influence) - 1)
+    tail = (1 - confidence) / 4
+    gained, lost = (
+        (stats.beta.ppf(tail, x, pairs - x + 1) if x else 0, stats.beta.isf(tail, x + 1, pairs - x))
+        for x in (max(gains) * pairs, max(losses) * pairs)
+    )
+    lower, upper = gained[0] - lost[1], gained[1] - lost[0]
+    reach = stats.t.ppf((1 + confidence) / 2, freedom) * error
+    method = "exact, smaller class" if lower >= value - reach and upper <= value + reach else "DeLong"
+    p_value = 2 * stats.t.sf(abs(value) / error, freedom)
+    return value, max(lower, value - reach), min(upper, value + reach), p_value, method
+
+
+SMALL = {  # whether the lower and the upper bound are DeLong's
+    "neither": ([1, 0, 1, 0], [1, 0, 2, -2], [1, 1, 0, 0]),
+    "both": ([2, 1, 3, 2, 1], [3, 2, 3, 2, 1], [1, 1, 0, 0, 0]),
+    "upper": ([0, 2, 0, 0, 3, 2], [0, 4, 0, 0, 3, 0], [1, 1, 1, 0, 0, 0]),
+    "lower": ([3, 2, 2, 0], [2, 2, 2, 2], [1, 1, 0, 0]),
+    "neither, more moves among negatives": ([1, 0, 0, 3, 2, 0], [1, 0, 0, 3, 1, 1], [1, 1, 1, 0, 0, 0]),
+}
+SMALL |= {
+    f"{case}, mirrored": (*(-np.array(side) for side in SMALL[case][:2]), 1 - np.array(SMALL[case][2]))
+    for case in SMALL
+}
+
+
+@pytest.mark.parametrize("columns", ["", "weights", "groups", "weights and groups"])
+@pytest.mark.parametrize("case", [*SMALL, "many"])
+def test_the_difference_by_the_book(case, columns):
+    rng = np.random.default_rng(17)
+    if case == "many":
+        scores, labels = sample(rng, 30, 50, ties=True)
+        baseline = np.round(scores + rng.normal(size=80), 1)
+    else:
+        scores, baseline, labels = SMALL[case]
+    n = len(labels)
+    options = {"weights": rng.uniform(0.5, 2, n)} if "weights" in columns else {}
+    if "groups" in columns:
+        options["groups"] = np.arange(n) if n < 9 else rng.integers(0, 30, n)
+    confidence = 0.9 if case == "many" else 0.95
+    expected = literal_difference(scores, baseline, labels, confidence, options.get("weights"), options.get("groups"))
+    found = auc_difference(scores, baseline, labels, confidence=confidence, **options)
+    assert (found.value, found.p_value) == pytest.approx((expected[0], expected[3]), rel=1e-9, abs=1e-14)
+    assert (found.interval.lower, found.interval.upper) == pytest.approx(expected[1:3], rel=1e-9)
+    assert (found.interval.method, found.interval.confidence) == (expected[4], confidence)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 9))
 def test_bounds_hold_the_area_and_have_width(seed, p, n):
@@ -166,6 +238,17 @@ def test_a_perfect_area_is_as_sure_as_the_smaller_class(p, n):
     assert bounds.lower == pytest.approx(0.025 ** (1 / m))
     worst = auc_interval(-labels, labels)
     assert (worst.lower, worst.upper) == (0.0, pytest.approx(1 - 0.025 ** (1 / m)))
+    assert auc_interval(labels, labels, confidence=0.8).lower == pytest.approx(0.1 ** (1 / m))
+
+
+def test_the_method_is_that_of_the_bound_towards_one_half():
+    """Of three pairs seven ninths are won: exact below, DeLong's above; and the other way round with scores negated."""
+    scores, labels = np.array([0, 0, 1, -1, 0, 0]), [1, 1, 1, 0, 0, 0]
+    bounds, mirrored = auc_interval(scores, labels), auc_interval(-scores, labels)
+    assert bounds.lower == pytest.approx(stats.beta.ppf(0.025, 7 / 3, 5 / 3))
+    assert bounds.upper < stats.beta.ppf(0.975, 10 / 3, 2 / 3) - 1e-3
+    assert (mirrored.lower, mirrored.upper) == pytest.approx((1 - bounds.upper, 1 - bounds.lower))
+    assert bounds.method == mirrored.method == "exact, smaller class"
 
 
 def test_one_lost_pair_is_no_reason_for_a_narrower_interval_than_none():
@@ -281,6 +364,9 @@ def test_a_difference_without_variance_has_bounds_but_no_p_value():
     found = auc_difference(labels, -labels, labels)
     assert (found.value, found.p_value, found.interval.upper) == (1.0, None, 1.0)
     assert found.interval.lower == pytest.approx(0.0125 ** (1 / 12) - (1 - 0.0125 ** (1 / 12)))
+    worse = auc_difference(-labels, labels, labels)
+    assert (worse.value, worse.p_value) == (-1.0, None)
+    assert (worse.interval.lower, worse.interval.upper) == (-1.0, pytest.approx(-found.interval.lower))
     alone = auc_difference([3, 1, 2], [1, 3, 2], [1, 0, 0])
     assert alone.p_value is None
     assert alone.interval.lower <= alone.value <= alone.interval.upper

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from headeval.core.intervals import clopper_pearson, effective_size, lower_bound, upper_bound, wilson
+from headeval.core.intervals import (
+    Interval,
+    clopper_pearson,
+    effective_size,
+    lower_bound,
+    nonempty,
+    upper_bound,
+    wilson,
+)
 
 ORACLE = 1e-11  # scipy finds the exact bounds by a root search to about 1e-12
 COUNTS = [(0, 1), (1, 1), (0, 12), (12, 12), (1, 12), (7, 12), (199, 1000), (999, 1000), (1, 10**6), (10**6, 10**6)]
@@ -55,6 +63,28 @@ def test_all_or_none_ends_exactly_at_the_edge_and_never_is_a_point(n):
 def test_wilson_ends_exactly_at_one_whatever_the_rounding(confidence):
     assert all(wilson(n, n, confidence=confidence).upper == 1.0 for n in [*range(1, 300), 0.1, 7.3, 1e-9])
     assert all(wilson(0, n, confidence=confidence).lower == 0.0 for n in [*range(1, 300), 0.1, 7.3, 1e-9])
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "confidence"),
+    [(0.5379216797180149, 0.5379216797180154, 0.99), (3.2065283032906096, 3.20652830329061, 0.8)],
+)
+def test_next_to_no_failure_rounds_to_one_and_not_beyond(successes, n, confidence):
+    """Found at random among sizes a few floats above the successes: the quotient is 1 + 2e-16 before it is cut."""
+    assert wilson(successes, n, confidence=confidence).upper == 1.0
+
+
+def test_every_interval_is_called_by_its_authors():
+    assert (wilson(1, 2).method, clopper_pearson(1, 2).method) == ("Wilson", "Clopper-Pearson")
+
+
+@pytest.mark.parametrize(
+    ("at", "lower", "upper"),
+    [(0.75, 0.75 - 2.0**-53, 0.75 + 2.0**-53), (0.0, 0.0, 2.0**-1074), (1.0, 1 - 2.0**-53, 1.0)],
+)
+def test_a_point_becomes_the_floats_on_either_side(at, lower, upper):
+    assert nonempty(at, at, 0.9, "any") == Interval(lower, upper, 0.9, "any")
+    assert nonempty(0.25, 0.5, 0.9, "any") == Interval(0.25, 0.5, 0.9, "any")
 
 
 @pytest.mark.parametrize("successes", [1, 1e-5])
@@ -159,6 +189,19 @@ def test_the_linearised_variance_is_that_of_the_ratio_of_group_sums():
         carriers = sum(misses) ** 2 / sum(m * m for m in misses)
     shrink = (stats.norm.ppf(0.975) / stats.t.ppf(0.975, carriers - 1)) ** 2
     assert effective_size(values, weights=weights, groups=groups) == pytest.approx(plain * shrink, rel=1e-9)
+
+
+def test_groups_that_hold_one_of_each_are_as_sure_as_their_number_allows():
+    """Their means do not vary at all: 32 rows, shrunk by Student's t of the 16 groups that hold the value."""
+    expected = 32 * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 15)) ** 2
+    assert effective_size([0, 1] * 16, groups=np.repeat(np.arange(16), 2)) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [2.0**-800, 2.0**800])
+def test_the_scale_of_the_weights_changes_nothing(scale):
+    values, groups, weights = [0, 1, 1, 0, 1], [1, 1, 2, 2, 3], np.array([1.0, 2.0, 1.0, 2.0, 3.0])
+    expected = effective_size(values, weights=weights, groups=groups)
+    assert effective_size(values, weights=weights * scale, groups=groups) == expected
 
 
 def test_one_failure_is_no_better_news_than_none():

@@ -11,9 +11,10 @@ import pytest
 from scipy import optimize, special
 from sklearn.linear_model import LogisticRegression
 
+from headeval.core import newton
 from headeval.core.checks import FloatArray, IntArray
 from headeval.core.logistic import fit_logistic, logistic_predict_proba, logistic_regression_fit
-from headeval.core.newton import GRADIENT_TOLERANCE, Reason
+from headeval.core.newton import GRADIENT_TOLERANCE, LogisticProblem, Reason, newton_step
 
 # scikit-learn and scipy stop at a gradient of about 1e-10; w may differ by that divided by the curvature.
 WEIGHTS_AGREE = 1e-8
@@ -178,6 +179,8 @@ def test_tolerance_of_the_gradient_is_the_contracts_and_grows_with_rounding_alon
         c = case(name)
         rounding = 4 * np.finfo(np.float64).eps * float((c.s[:, None] * np.abs(c.Xa)).sum(axis=0).max())
         assert c.fit().gradient_tolerance == pytest.approx(max(1e-9, rounding), rel=1e-12, abs=0)
+    problem = LogisticProblem(np.array([[1e9], [-3e9]]), np.array([0.0, 1.0]), np.array([0.5, 1.0]), np.ones(1))
+    assert problem.gradient_tolerance() == pytest.approx(4 * 2.0**-52 * 3.5e9, rel=1e-15)
     huge = Case(1e9 * case("ridge").X, case("ridge").y, 1.0).fit()
     assert huge.gradient_tolerance > 1e-6
     assert huge.converged
@@ -302,6 +305,48 @@ def test_large_constant_tables_are_found_singular_too() -> None:
         logistic_regression_fit(X, np.arange(50_000) % 2, 0.0, 5)
 
 
+@pytest.mark.parametrize("scale", [1e-100, 1.0, 1e100])
+def test_a_newton_step_solves_its_equations_unless_a_column_is_only_rounding(scale: float) -> None:
+    """Of the second column (1 − r)(1 + r) is left by the first; 4·2⁻⁵² could be rounding, 40·2⁻⁵² is none."""
+    unit, g = np.array([1.0, scale]), np.array([3.0, -2.0])
+    for r, regular in ((0.5, True), (1 - 20 * 2**-52, True), (1 - 2 * 2**-52, False), (1.0, False), (1.5, False)):
+        H = np.array([[1.0, r], [r, 1.0]]) * np.outer(unit, unit)
+        delta = newton_step(H, g * unit, np.zeros(2))
+        assert (delta is not None) == regular
+        if delta is not None:
+            exact = np.array([g[0] - r * g[1], g[1] - r * g[0]]) / ((1 - r) * (1 + r))
+            assert delta * unit == pytest.approx(exact, rel=1e-14 / (1 - r))
+        # A penalty that is lost in the rounding of the diagonal keeps no column apart, one of 1e-3 of it any.
+        assert (newton_step(H, g * unit, 1e-18 * unit.max() ** 2 * np.ones(2)) is not None) == regular
+    assert newton_step(np.diag([1.0, 0.0]), g, np.zeros(2)) is None
+    assert newton_step(np.diag([0.0, 1.0]), g, np.zeros(2)) is None
+
+
+def test_a_fit_whose_loss_falls_no_further_is_judged_by_its_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newton, "_damp", lambda *_: None)
+    fit = fit_logistic([[1.0], [2.0], [3.0]], [0, 1, 1], l2=1.0)
+    assert (fit.converged, fit.steps, fit.reason, fit.method) == (False, 0, Reason.STALLED, "Newton (IRLS)")
+    fit = fit_logistic([[1.0], [1.0]], [0, 1], l2=1.0)
+    assert (fit.converged, fit.reason, fit.w.tolist()) == (True, Reason.CONVERGED, [0.0, 0.0])
+
+
+def test_a_last_step_of_nothing_is_not_enough_where_the_gradient_is_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LogisticProblem, "gradient_tolerance", lambda _: -1.0)
+    fit = case("ridge").fit()
+    assert (fit.converged, fit.reason) == (False, Reason.STALLED)
+    assert fit.steps < 20
+    assert fit_logistic(1e-9 * case("unpenalised").X, case("unpenalised").y, l2=0.0).steps < 20  # weights of 1e9
+
+
+def test_rows_are_separated_where_all_that_count_are_on_their_own_side() -> None:
+    y, z, some = np.array([1.0, 0.0, 1.0]), np.array([0.5, -0.5, -1.0]), np.array([1.0, 0.5, 0.0])
+    ones, none = np.ones((3, 1)), np.zeros(1)
+    assert LogisticProblem(ones, y, some, none).separated(z) is True
+    assert LogisticProblem(ones, y, np.ones(3), none).separated(z) is False
+    assert LogisticProblem(ones, y, some, np.array([0.1])).separated(z) is False
+    assert LogisticProblem(ones, y, some, none).separated(np.array([0.5, 0.0, 0.0])) is False
+
+
 NO_MINIMUM = {
     "separated": Case(np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1]), 0.0),
     "separated, no intercept": Case(np.array([[-2.0], [1.0]]), np.array([0, 1]), 0.0, fit_intercept=False),
@@ -349,6 +394,12 @@ def test_no_feature_at_all_leaves_the_log_odds() -> None:
     fit = fit_logistic(np.zeros((3, 0)), [0, 1, 1], l2=0.0)
     assert fit.w == pytest.approx([np.log(2)], rel=1e-14)
     assert fit.converged
+
+
+def test_neither_feature_nor_intercept_leaves_every_probability_at_one_half() -> None:
+    fit = fit_logistic(np.zeros((3, 0)), [0, 1, 1], l2=0.0, fit_intercept=False)
+    assert (fit.w.shape, fit.converged, fit.steps) == ((0,), True, 1)
+    assert fit.loss == pytest.approx(3 * np.log(2), rel=1e-15)
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e100])

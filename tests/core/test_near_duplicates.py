@@ -45,6 +45,13 @@ def test_it_finds_what_brute_force_finds() -> None:
     assert list(zip(found.rows.tolist(), found.matches.tolist(), strict=True)) == [(i, j) for i, j, _ in expected]
     assert found.cosines == pytest.approx([cosine for _, _, cosine in expected], abs=1e-14)
     assert found.compared == 100
+    assert found.rows.dtype == found.matches.dtype == np.int64
+
+
+def test_a_copy_is_found_at_a_limit_of_one() -> None:
+    for rows in ([[1.0, 0.0]], [[0.0, 2.0], [1.0, 0.0], [3.0, 0.0]]):
+        found = near_duplicates([[2.0, 0.0]], rows, rng=rng(), min_cosine=1.0)
+        assert (found.rows.tolist(), found.matches.tolist(), found.cosines.tolist()) == ([0], [len(rows) // 2], [1.0])
 
 
 @pytest.mark.parametrize("block_rows", [1, 7, 64, 1000])
@@ -76,6 +83,39 @@ def test_float32_rounding_decides_nothing(block_rows: int) -> None:
     assert rows.size == 19
 
 
+def test_many_rivals_are_told_apart_row_by_row() -> None:
+    """Of two rows, one has twenty rivals at 0.9999, the other twenty at 0.995; steps of 1e-9 again."""
+    random = np.random.default_rng(5)
+    basis = np.linalg.qr(random.normal(size=(50, 4)))[0].T
+    cosines = np.append(0.9999 - np.arange(20) * 1e-9, 0.995 - np.arange(20) * 1e-9)[:, None]
+    Y = cosines * np.repeat(basis[:2], 20, axis=0) + np.sqrt(1 - cosines**2) * np.repeat(basis[2:], 20, axis=0)
+    order = random.permutation(40)
+    found = near_duplicates(basis[:2], Y[order], rng=rng())
+    assert order[found.matches].tolist() == [0, 20]
+    assert found.cosines == pytest.approx([0.9999, 0.995], abs=1e-14)
+
+
+@pytest.mark.parametrize("rivals", [1, 40])
+def test_a_match_is_found_again_where_its_cosine_is_the_limit(rivals: int) -> None:
+    """However the product that finds it is summed and rounded."""
+    random = np.random.default_rng(6)
+    for _ in range(30):
+        x = random.normal(size=50)
+        Y = x + 0.01 * random.normal(size=50) + 1e-10 * random.normal(size=(rivals, 50))
+        found = near_duplicates(x[None], Y, rng=rng())
+        again = near_duplicates(x[None], Y, rng=rng(), min_cosine=found.cosines[0])
+        assert again.matches.tolist() == found.matches.tolist()
+
+
+def test_rivals_within_rounding_are_told_apart_alike_in_blocks_of_any_size() -> None:
+    random = np.random.default_rng(7)
+    for _ in range(30):
+        x = random.normal(size=50)
+        Y = x + 1e-9 * random.normal(size=(40, 50))
+        one, whole = (near_duplicates(x[None], Y, rng=rng(), block_rows=block_rows) for block_rows in (1, 4096))
+        assert (one.matches.tolist(), one.cosines.tolist()) == (whole.matches.tolist(), whole.cosines.tolist())
+
+
 def test_of_equal_rows_the_first_is_named() -> None:
     Y = np.tile([[1.0, 2.0], [2.0, 1.0]], (60, 1))
     found = near_duplicates([[2.0, 4.0], [4.0, 2.0]], Y, rng=rng(), block_rows=16)
@@ -104,6 +144,7 @@ def test_no_more_products_than_allowed() -> None:
     assert found.compared == 45
     assert set(found.rows.tolist()) < set(everything.rows.tolist())
     assert near_duplicates(X, Y, rng=rng(), max_products=1).compared == 1
+    assert near_duplicates(np.ones((5, 1)), np.ones((1, 1)), rng=rng(), max_products=3).compared == 3
 
 
 def test_the_sample_is_fair() -> None:
@@ -173,6 +214,22 @@ def test_equal_rows_everywhere_are_no_shift() -> None:
     assert shift.cosine == pytest.approx(1.0, abs=1e-12)
 
 
+def test_the_cosine_of_one_direction_is_one_whatever_the_rounding() -> None:
+    random = np.random.default_rng(11)
+    tables = random.normal(size=(60, 1, 9))
+    for sign in (1, -1):
+        cosines = [mean_shift(table, sign * 3 * table, rng=random, n_permutations=1).cosine for table in tables]
+        assert set(np.abs(np.array(cosines, dtype=float)).tolist()) <= {1.0, 1 - 2.0**-53, 1 - 2.0**-52}
+    # What these divide by is rounded too, so that some quotients are above 1.
+    units = [table[0] / np.linalg.norm(table) for table in tables]
+    assert max(float(unit @ unit) / float(np.linalg.norm(unit) ** 2) for unit in units) > 1
+
+
+def test_one_permutation_of_two_rows_is_as_far_apart_as_they_are() -> None:
+    shift = mean_shift([[2.0, 0.0]], [[0.0, 3.0]], rng=rng(), n_permutations=1)
+    assert shift.distance_if_same == shift.distance == pytest.approx(math.sqrt(2))
+
+
 def test_opposite_rows_have_no_mean_direction() -> None:
     shift = mean_shift([[1.0, 0.0], [-1.0, 0.0]], [[0.0, 1.0]], rng=rng())
     assert shift.cosine is None
@@ -180,8 +237,11 @@ def test_opposite_rows_have_no_mean_direction() -> None:
 
 def test_large_samples_get_fewer_permutations(monkeypatch: pytest.MonkeyPatch) -> None:
     X, Y = planted(40, 60, 10)
+    assert mean_shift(X, Y, rng=rng()).n_permutations == 999
     monkeypatch.setattr(module, "_PERMUTED_NUMBERS", 150 * 100 * 10)
     assert mean_shift(X, Y, rng=rng()).n_permutations == 150
+    monkeypatch.setattr(module, "_PERMUTED_NUMBERS", 150 * 100)
+    assert mean_shift(X[:, :1], Y[:, :1], rng=rng()).n_permutations == 150
     monkeypatch.setattr(module, "_PERMUTED_NUMBERS", 1)
     assert mean_shift(X, Y, rng=rng()).n_permutations == 99
     assert mean_shift(X, Y, rng=rng(), n_permutations=9).n_permutations == 9
@@ -228,9 +288,27 @@ def test_some_rows_of_a_stream(step: int) -> None:
     assert np.concatenate(list(some.matrices())).tolist() == Y[rows].tolist()
 
 
+def test_a_stream_of_one_row() -> None:
+    assert near_duplicates(np.eye(2), streamed(np.array([[0.0, 3.0]]), 1), rng=rng()).rows.tolist() == [1]
+
+
 def test_a_stream_of_another_width_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^X must be finite"):
+        near_duplicates([[0.0, math.nan]], streamed(np.eye(2), 1), rng=rng())
     with pytest.raises(ValueError, match="width 3"):
         near_duplicates(np.eye(3), streamed(np.eye(2), 1), rng=rng())
+
+
+def test_rows_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y = planted(50, 70)
+    whole = mean_shift(X, Y, rng=rng(), n_permutations=99)
+    monkeypatch.setattr(module, "_BLOCK_ROWS", 16)
+    parts = mean_shift(X, Y, rng=rng(), n_permutations=99)
+    for name in ("distance", "distance_if_same", "cosine", "p_value"):
+        assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-12)
+    Y[-1, 3] = math.nan
+    with pytest.raises(ValueError, match=r"^Y must be finite"):
+        mean_shift(X, Y, rng=rng())
 
 
 @pytest.mark.parametrize("divisions", [1, 3, 100])

@@ -7,9 +7,17 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from headeval.core.operating_points import best_f1, partial_auc, recall_at_fpr
+from headeval.core.operating_points import (
+    best_f1,
+    partial_auc,
+    ranked_partial_auc,
+    ranked_recall_at_fpr,
+    recall_at_fpr,
+    recalls_at_fprs,
+)
+from headeval.core.ranked import rank_counts
 from headeval.core.thresholds import ConfusionCounts
-from headeval.core.traffic import traffic, traffic_of_rates
+from headeval.core.traffic import JOINT_METHOD, Projected, traffic, traffic_of_rates
 
 ROUNDING = 1e-12
 
@@ -46,6 +54,21 @@ def test_recall_at_fpr_neither_interpolates_nor_takes_the_nearest_corner() -> No
     assert recall_at_fpr(scores, labels, max_fpr=2 / 99) == 1.0
 
 
+def test_counted_rows_lose_no_corner_and_win_none_by_rounding() -> None:
+    scores, labels = [0.9, 0.7, 0.6, 0.4], [1, 0, 1, 0]
+    for max_fpr, recall in ((0.5, 1.0), (np.nextafter(0.5, 0), 0.5)):
+        assert recall_at_fpr(scores, labels, max_fpr=max_fpr) == recall
+        assert ranked_recall_at_fpr(rank_counts(np.array(scores), np.array(labels)), max_fpr=max_fpr) == recall
+
+
+def test_weights_count_at_several_rates_as_they_do_at_one() -> None:
+    """The negatives weigh 1 and 3, the positives 1 and 4, in this order."""
+    scores, labels, weights = [0.9, 0.7, 0.6, 0.4], [0, 1, 1, 0], [1, 1, 4, 3]
+    recalls = recalls_at_fprs(scores, labels, max_fprs=[0.2, 0.25, 0.5], weights=weights)
+    assert recalls.tolist() == [0.0, 1.0, 1.0]
+    assert recalls_at_fprs(scores, labels, max_fprs=[0.2, 0.25, 0.5]).tolist() == [0.0, 0.0, 1.0]
+
+
 def test_a_perfect_head_reaches_recall_1_at_any_rate_and_a_partial_area_of_exactly_1() -> None:
     scores, labels = [0.9, 0.8, 0.3, 0.2, 0.1], [1, 1, 0, 0, 0]
     assert recall_at_fpr(scores, labels, max_fpr=0.0) == 1.0
@@ -61,6 +84,15 @@ def test_partial_auc_is_scikit_learns(rows: tuple, max_fpr: float) -> None:
         assert partial_auc(scores, labels, max_fpr=max_fpr, weights=w) == pytest.approx(expected, abs=1e-9)
 
 
+def test_the_partial_area_goes_up_to_a_tenth_unless_another_rate_is_given() -> None:
+    rng = np.random.default_rng(8)
+    labels = np.arange(90) % 2
+    scores = (rng.normal(size=90) + labels).round(1)
+    expected = roc_auc_score(labels, scores, max_fpr=0.1)
+    assert partial_auc(scores, labels) == pytest.approx(expected, abs=ROUNDING)
+    assert ranked_partial_auc(rank_counts(scores, labels)) == pytest.approx(expected, abs=ROUNDING)
+
+
 def f1_at(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, t: float) -> float:
     flagged, positive = scores >= t, labels == 1
     return 2 * weights[flagged & positive].sum() / (weights[flagged].sum() + weights[positive].sum())
@@ -74,6 +106,12 @@ def test_best_f1_is_the_best_of_all_thresholds_and_the_highest_of_them(rows: tup
         best = best_f1(scores, labels, weights=w)
         assert best.f1 == pytest.approx(max(tried.values()), abs=ROUNDING)
         assert best.threshold == max(t for t, f1 in tried.items() if f1 >= max(tried.values()) - ROUNDING)
+
+
+def test_a_single_positive_has_a_best_threshold() -> None:
+    """With both rows flagged F1 is 2/3, with the upper one alone 0."""
+    found = best_f1([0.9, 0.6], [0, 1])
+    assert (found.f1, found.threshold, found.above) == (2 / 3, 0.6, -np.inf)
 
 
 def test_whole_weights_are_copies_of_rows() -> None:
@@ -145,6 +183,27 @@ def test_what_is_not_known_stays_undefined() -> None:
     assert traffic(ConfusionCounts(1, 1, 1, 9), prevalence=0.1, confidence=None).precision.interval is None
 
 
+def test_without_a_confidence_the_numbers_stand_alone() -> None:
+    """Of ten rows a day 4 are positive, 3 of them found, and half of the 6 others are alerts too."""
+    day = traffic(ConfusionCounts(3, 5, 1, 5), prevalence=0.4, per_day=10, confidence=None)
+    assert (day.prevalence, day.per_day) == (0.4, 10.0)
+    assert (day.alerts, day.true_alerts, day.false_alerts, day.misses, day.precision) == (
+        *(Projected(x) for x in (6.0, 3.0, 3.0, 1.0)),
+        Projected(0.5),
+    )
+
+
+def test_as_many_false_alerts_as_true_ones_are_half_of_all() -> None:
+    assert traffic(ConfusionCounts(5, 5, 5, 5), prevalence=0.5, confidence=None).precision == Projected(0.5)
+
+
+def test_every_interval_says_its_confidence_and_method() -> None:
+    day = traffic(ConfusionCounts(3, 5, 1, 5), prevalence=0.4, per_day=0.5, confidence=0.9)
+    assert {(x.interval.confidence, x.interval.method) for x in (day.alerts, day.precision)} == {(0.9, JOINT_METHOD)}
+    single = (day.true_alerts, day.false_alerts, day.misses)
+    assert {(x.interval.confidence, x.interval.method) for x in single} == {(0.9, "Clopper-Pearson")}
+
+
 def test_effective_sizes_need_not_be_whole_and_make_wider_intervals() -> None:
     def width(n: float) -> float:
         day = traffic_of_rates(0.8, 0.1, positives=n, negatives=n, prevalence=0.1, per_day=100)
@@ -155,11 +214,28 @@ def test_effective_sizes_need_not_be_whole_and_make_wider_intervals() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [({"prevalence": 0.0}, "prevalence"), ({"prevalence": 1.0}, "prevalence"), ({"per_day": 0}, "per_day")],
+    [
+        *(({"prevalence": share}, "prevalence must") for share in (0.0, 1.0, -0.1, 1.5)),
+        *(({"per_day": rows}, "per_day must") for rows in (0, -1)),
+    ],
 )
 def test_traffic_refuses_shares_and_days_that_are_none(wrong: dict[str, float], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         traffic(ConfusionCounts(1, 1, 1, 9), **({"prevalence": 0.1, "per_day": 10} | wrong))
+
+
+@pytest.mark.parametrize(("rates", "words"), [((1.5, 0.1), "recall must"), ((0.1, 1.5), "fpr must")])
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_traffic_refuses_rates_above_1(rates: tuple[float, float], words: str, confidence: float | None) -> None:
+    with pytest.raises(ValueError, match=words):
+        traffic_of_rates(*rates, positives=10, negatives=10, prevalence=0.1, confidence=confidence)
+
+
+@pytest.mark.parametrize("measure", [recall_at_fpr, partial_auc])
+@pytest.mark.parametrize("max_fpr", [-0.1, 1.5])
+def test_false_positive_rates_outside_0_to_1_are_refused(measure, max_fpr: float) -> None:
+    with pytest.raises(ValueError, match="max_fpr must"):
+        measure([0.9, 0.7], [1, 0], max_fpr=max_fpr)
 
 
 @pytest.mark.parametrize("measure", [lambda s, y: recall_at_fpr(s, y, max_fpr=0.1), partial_auc])

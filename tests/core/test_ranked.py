@@ -47,6 +47,7 @@ def test_rows_come_from_the_lowest_score_up_and_negatives_before_the_positives_t
     expected = sorted(pairs)  # Python compares the pairs: score, then label, and −0.0 == 0.0
     found = sorted_by_class(scores, labels)
     assert list(zip(*(part.tolist() for part in found), strict=True)) == expected
+    assert [part.dtype for part in found] == [np.float64, np.int64]
 
 
 @given(rows)
@@ -158,5 +159,10 @@ def test_weights_of_sorted_rows_cumulate_as_those_of_unsorted_ones() -> None:
     order = np.lexsort((weights, labels, scores))
     one, other = rank_weights(scores, labels, weights), cumulated_weights(scores[order], labels[order], weights[order])
     assert one.true_positives.tobytes() == other.true_positives.tobytes()
-    for t, tp in zip(one.thresholds, one.true_positives, strict=True):
+    assert one.false_positives.tobytes() == other.false_positives.tobytes()
+    assert one.thresholds.tolist() == sorted(set(scores.tolist()), reverse=True)
+    for t, tp, fp in zip(one.thresholds, one.true_positives, one.false_positives, strict=True):
         assert tp == pytest.approx(weights[(scores >= t) & (labels == 1)].sum(), rel=1e-13)
+        assert fp == pytest.approx(weights[(scores >= t) & (labels == 0)].sum(), rel=1e-13, abs=1e-15)
+    zeros = rank_weights(np.array([-0.0, -0.0]), np.array([0, 1]), np.ones(2))
+    assert not np.signbit(zeros.thresholds).any()

@@ -12,8 +12,8 @@ from scipy import stats
 from sklearn import metrics
 
 from headeval.core.checks import FloatArray, IntArray
-from headeval.core.ranked import rank_counts
-from headeval.core.ranking import average_precision, pr_curve, roc_auc, roc_curve
+from headeval.core.ranked import RankedCounts, rank_counts
+from headeval.core.ranking import average_precision, pr_curve, ranked_auc, roc_auc, roc_curve
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 few = st.sampled_from([-1.5, -0.0, 0.0, 5e-324, 0.25, 1.0, 1e308, -1e308])  # ties, subnormals and the far ends
@@ -196,6 +196,31 @@ def test_reference_constant_scores_rank_nothing(scores: list[float], labels: lis
 def test_perfect_and_reversed_rankings_are_exact(n: int) -> None:
     scores, y = np.arange(n) / 7, (np.arange(n) >= n // 3 + 1).astype(int)
     assert (roc_auc(scores, y), roc_auc(-scores, y), average_precision(scores, y)) == (1.0, 0.0, 1.0)
+
+
+HALF = 2**31
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [(0, HALF), (HALF, 0)],  # twice the pairs lost are 2⁶³, the first number that int64 does not hold
+        [(0, HALF - 1), (HALF, 0)],
+        [(HALF, 0), (0, HALF)],
+        [(HALF, HALF)],
+        [(3, 2**40), (2**40, 5), (7, 11), (2**41, 2**39)],
+    ],
+)
+def test_pairs_beyond_64_bits_are_counted_exactly(groups: list[tuple[int, int]]) -> None:
+    """Groups of (positives, negatives) of equal scores, the highest score first."""
+    tp, fp = (np.cumsum(column) for column in zip(*groups, strict=True))
+    below = int(fp[-1])
+    twice_won = 0
+    for positives, negatives in groups:
+        below -= negatives
+        twice_won += positives * (2 * below + negatives)
+    counts = RankedCounts(-np.arange(len(groups), dtype=np.float64), tp, fp)
+    assert ranked_auc(counts) == float(Fraction(twice_won, 2 * int(tp[-1]) * int(fp[-1])))
 
 
 def test_scores_are_grouped_by_equality_alone() -> None:

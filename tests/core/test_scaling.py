@@ -47,11 +47,23 @@ def test_reference_three_items(logits: list[float]) -> None:
     assert fit_temperature([logits] * 3, [1, 1, 0]) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("C", [10, 100, 1000])
+@pytest.mark.parametrize("C", [10, 100, 1000, 3000])
 def test_a_first_step_far_beyond_the_root_is_called_back(C: int) -> None:
     # One logit above C − 1 equal ones, right half the time: 1/(1 + (C − 1)e^(−β)) = ½. At β = 0 the curvature is
     # about 1/C, so Newton's first step lands at about β = C/2, where there is no curvature left to come back by.
     assert fit_temperature([[1.0] + [0.0] * (C - 1)] * 2, [0, 1]) == pytest.approx(1 / math.log(C - 1), rel=1e-12)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e9])
+def test_a_row_far_off_on_its_own_side_takes_no_digit_from_the_others(far: float) -> None:
+    assert fit_temperature([[0.0, 1.0]] * 3 + [[0.0, far]], [1, 1, 0, 1]) == pytest.approx(1 / math.log(2), rel=1e-12)
+
+
+@pytest.mark.parametrize("small", [1e-20, 1e-170])
+def test_a_root_hidden_behind_a_large_logit_is_found_in_the_end(small: float) -> None:
+    """The square of 1e-170 is 0, so that no curvature leads there: the bracket is doubled, and then halved."""
+    logits = [[0.0, small]] * 3 + [[0.0, 1.0]]
+    assert fit_temperature(logits, [1, 1, 0, 1], max_iter=1000) / small == pytest.approx(1 / math.log(2), rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -201,6 +213,8 @@ def test_scaling_keeps_the_shape_it_is_applied_to() -> None:
     scaling = Scaling("platt", 2.0, 1.0, 0.5, 0.4)
     assert scaling.apply([[1.0, 2.0]]).tolist() == [[3.0, 5.0]]
     assert scaling.temperature == 0.5
+    narrow = np.array([0.1, 1e30], dtype=np.float32)
+    assert scaling.apply(narrow).tolist() == [2.0 * float(z) + 1.0 for z in narrow]
 
 
 # Refusals
@@ -313,6 +327,17 @@ def test_scores_that_do_not_rank_are_refused(fit: Any, z: list[float], y: list[i
         fit(z, y)
 
 
+def test_platt_refuses_a_slope_of_exactly_zero() -> None:
+    with pytest.raises(ScalingError, match=r"^the slope would be negative"):
+        fit_platt_scaling([1.0, 1.0, -1.0, -1.0], [1, 0, 1, 0])
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (1, 1), (0, 0), (2, 1)])
+def test_a_temperature_takes_a_row_and_two_classes(shape: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match=r"^logits must have at least 1 row and 2 columns"):
+        fit_temperature(np.zeros(shape), np.zeros(shape[0]))
+
+
 def test_platt_separation_in_high_places_is_seen_too() -> None:
     """Scores far from zero are separated at a threshold far from zero; temperature scaling has a minimum there."""
     with pytest.raises(ScalingError, match="separate the labels perfectly"):
@@ -346,6 +371,20 @@ def test_a_result_worse_than_before_is_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("headeval.core.scaling.fit_temperature", lambda *_, **__: 0.02)
     with pytest.raises(ScalingError, match="would be worse than before"):
         fit_temperature_scaling(*binary(0))
+
+
+def test_a_result_a_little_worse_than_before_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    z, y = binary(0)
+    z = z / fit_temperature_scaling(z, y).temperature  # best left alone
+    monkeypatch.setattr("headeval.core.scaling.fit_temperature", lambda *_, **__: 0.9)
+    with pytest.raises(ScalingError, match="would be worse than before"):
+        fit_temperature_scaling(z, y)
+
+
+def test_without_intervals_nothing_says_that_logits_are_right_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headeval.core.scaling.scaling_intervals", lambda *_, **__: (None, None))
+    for fit in (fit_temperature_scaling, fit_platt_scaling):
+        assert fit(*binary(0)).as_they_are is None
 
 
 def test_a_search_that_does_not_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from headeval.core.checks import FloatArray, IntArray
 from headeval.core.intervals import Interval
 from headeval.core.proper_scores import log_loss_from_logits
 from headeval.core.scaling import Scaling, ScalingError, fit_platt_scaling, fit_temperature_scaling
-from headeval.core.scaling_intervals import scaling_intervals
+from headeval.core.scaling_intervals import scaling_intervals, temperature_slope_interval
 
 Z95 = stats.norm.ppf(0.975)
 
@@ -144,3 +144,40 @@ def test_the_temperatures_interval_is_the_slopes_turned_over() -> None:
 def test_rows_that_tell_nothing_give_no_interval() -> None:
     assert scaling_intervals(1.0, 0.0, np.array([1e4, -1e4]), intercept_fitted=True) == (None, None)
     assert scaling_intervals(1e308, 0.0, np.array([5e-324, -5e-324]), intercept_fitted=False) == (None, None)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("C", [2, 5])
+def test_the_information_on_a_temperature_is_the_variance_of_the_logits(C: int, unit: float) -> None:
+    """Summed over the rows, each under its own probabilities."""
+    z, slope = np.random.default_rng(C).normal(size=(40, C)) + 3, 0.7
+    p = special.softmax(slope * z, axis=1)
+    information = sum(float(row @ v**2 - (row @ v) ** 2) for row, v in zip(p, z, strict=True))
+    interval = temperature_slope_interval(slope / unit, unit * z)
+    assert interval is not None
+    half = Z95 / math.sqrt(information)
+    assert (interval.lower * unit, interval.upper * unit) == pytest.approx((slope - half, slope + half), rel=1e-11)
+
+
+def test_equal_or_saturated_logits_tell_no_temperature() -> None:
+    for z in (np.zeros((3, 2)), np.full((2, 3), 7.0), np.array([[0.0, 1e4], [1e4, 0.0]])):
+        assert temperature_slope_interval(1.0, z) is None
+
+
+def test_three_rows_tell_what_the_inverse_of_their_information_says() -> None:
+    """Their weights p(1 − p) add up to less than 1."""
+    z, slope, intercept = np.array([1.0, 2.5, -1.0]), 0.8, -0.3
+    v = special.expit(slope * z + intercept) * special.expit(-slope * z - intercept)
+    covariance = np.linalg.inv([[v @ z**2, v @ z], [v @ z, v.sum()]])
+    found = scaling_intervals(slope, intercept, z, intercept_fitted=True)
+    for value, interval, variance in zip((slope, intercept), found, np.diag(covariance), strict=True):
+        assert interval is not None
+        half = Z95 * math.sqrt(variance)
+        assert (interval.lower, interval.upper) == pytest.approx((value - half, value + half), rel=1e-12)
+
+
+def test_an_interval_that_leaves_float64_at_one_end_is_none() -> None:
+    """At z = ±1e-308 forty rows tell the slope, 1.2e308, to within about 0.7e308."""
+    z = np.tile([1e-308, -1e-308], 20)
+    assert scaling_intervals(1.2e308, 0.0, z, intercept_fitted=False) == (None, None)
+    assert scaling_intervals(0.5e308, 0.0, z, intercept_fitted=False)[0] is not None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from headeval.core.checks import FloatArray
-from headeval.core.stable import logsumexp, sigmoid, softmax, softplus
+from headeval.core.stable import logit, logsumexp, sigmoid, softmax, softplus
 
 LOGITS = [0.0, -0.0, 1e-300, -1e-300, 0.5, -0.5, 1.0, -1.0, 5.5, -5.5, 36.7, -36.7, 40.0, -40.0, 700.0, -700.0]
 # A rounded exponential, sum and quotient: a few units in the last place.
@@ -36,6 +36,26 @@ def test_sigmoid_keeps_full_relative_precision(z: float) -> None:
 @pytest.mark.parametrize("z", LOGITS)
 def test_softplus_keeps_full_relative_precision(z: float) -> None:
     assert softplus(z) == pytest.approx(exact_softplus(z), rel=RELATIVE, abs=0)
+
+
+@pytest.mark.parametrize("p", [5e-324, 1e-300, 0.01, 0.25, 0.5, 0.625, 0.99, 1 - 2**-53])
+def test_logit_keeps_full_precision(p: float) -> None:
+    with mpmath.workdps(50):
+        exact = mpmath.log(mpmath.mpf(p) / (1 - mpmath.mpf(p)))
+    assert logit(p) == pytest.approx(float(exact), rel=RELATIVE, abs=2.3e-16)
+
+
+def test_logit_of_certainty_is_infinite_and_any_type_is_taken() -> None:
+    assert logit([0, 1]).tolist() == [-np.inf, np.inf]
+    p = np.array([0.25, 0.5, 0.875], dtype=np.float32)
+    assert logit(p).tolist() == logit(p.tolist()).tolist()
+    assert logit(p).dtype == np.float64
+
+
+@pytest.mark.parametrize("function", [sigmoid, softplus, logsumexp, softmax])
+def test_an_underflow_is_no_error_even_where_others_make_it_one(function: Callable[[ArrayLike], FloatArray]) -> None:
+    with np.errstate(all="raise"):
+        assert np.isfinite(function([[-800.0, 0.0], [-710.0, -1500.0]])).all()
 
 
 def test_sigmoid_is_exact_at_the_ends() -> None:

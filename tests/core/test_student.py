@@ -26,6 +26,12 @@ def test_without_freedom_nothing_is_excluded():
     assert student_quantile(0.95, 1e-9) > 1e300
 
 
+@pytest.mark.parametrize("function", [student_quantile, student_tail])
+def test_more_freedom_than_the_beta_distribution_takes_is_refused(function):
+    with pytest.raises(ValueError, match="freedom must be finite and between 0 and 1e"):
+        function(0.9, 2e150)
+
+
 @pytest.mark.parametrize(("confidence", "freedom"), [(1.0, 3), (0.0, 3), (0.9, -1), (0.9, math.nan)])
 def test_impossible_arguments_are_refused(confidence, freedom):
     with pytest.raises(ValueError, match="must"):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headeval.core.threads import in_order, thread_count
+from headeval.core.threads import MANY, in_order, side_by_side, thread_count
 
 
 def allowed() -> int:
@@ -31,6 +31,17 @@ def test_all_processors_are_used_where_nothing_is_said(monkeypatch: pytest.Monke
     assert thread_count() == allowed()
 
 
+def test_a_process_bound_to_some_processors_counts_those(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 4, 6}, raising=False)
+    assert thread_count() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")  # as on macOS and Windows
+    assert thread_count() == 7
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert thread_count() == 1
+
+
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("n", [0, 1, 4, 200])
 def test_results_come_in_the_order_of_the_pieces(threads: int, n: int) -> None:
@@ -45,7 +56,8 @@ def test_results_come_in_the_order_of_the_pieces(threads: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_few_pieces_are_taken_ahead(threads: int) -> None:
+@pytest.mark.parametrize("ahead", [None, 0, 3])
+def test_few_pieces_are_taken_ahead(threads: int, ahead: int | None) -> None:
     taken = 0
 
     def pieces() -> Iterator[int]:
@@ -54,10 +66,12 @@ def test_few_pieces_are_taken_ahead(threads: int) -> None:
             taken += 1
             yield i
 
-    results = in_order(lambda i: i, pieces(), threads=threads)
-    for done in range(1, 20):
+    options = {} if ahead is None else {"ahead": ahead}
+    results = in_order(lambda i: i, pieces(), threads=threads, **options)
+    at_once = 1 if threads == 1 else threads + (1 if ahead is None else ahead)
+    for done in range(20):
         next(results)
-        assert taken - done <= 2 * threads + 1
+        assert taken - done == at_once
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -84,6 +98,28 @@ def test_an_error_of_the_pieces_reaches_the_caller() -> None:
 def test_threads_are_kept_between_calls() -> None:
     names = [set(in_order(lambda _: threading.current_thread().name, range(40), threads=2)) for _ in range(3)]
     assert set.union(*names) <= {"headeval_0", "headeval_1"}
+
+
+def test_another_process_has_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def idents() -> set[int | None]:
+        return set(in_order(lambda _: threading.current_thread().ident, range(40), threads=2))
+
+    mine = idents()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert not idents() & mine
+
+
+@pytest.mark.parametrize(
+    ("rows", "threads", "apart"), [(MANY, "2", True), (MANY - 1, "2", False), (MANY, "1", False), (10, "1", False)]
+)
+def test_jobs_run_side_by_side_where_rows_are_many(
+    monkeypatch: pytest.MonkeyPatch, rows: int, threads: str, apart: bool
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    one, other = side_by_side(threading.current_thread, threading.current_thread, rows=rows)
+    assert one is threading.current_thread()
+    assert (other is not one) == apart
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

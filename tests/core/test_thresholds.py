@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from headeval.core.thresholds import ConfusionCounts, confusion_counts
+from headeval.core.thresholds import (
+    ConfusionCounts,
+    DecisionChanges,
+    confusion_counts,
+    decision_changes,
+    short_number,
+)
 
 counts = st.integers(0, 50)
 
@@ -101,3 +107,27 @@ def test_counts_are_those_of_a_loop(rows: list[tuple[float, int]], threshold: fl
 def test_a_single_class_or_no_row_is_counted_too() -> None:
     assert confusion_counts([0.9, 0.1], [1, 1], threshold=0.5) == ConfusionCounts(1, 0, 1, 0)
     assert confusion_counts([], [], threshold=0.5) == ConfusionCounts(0, 0, 0, 0)
+
+
+def test_a_score_at_the_threshold_is_flagged_before_and_after() -> None:
+    before, after = [0.5, 0.4, 0.4, 0.9, 0.1], [0.4, 0.5, 0.6, 0.9, 0.1]
+    assert decision_changes(before, after, threshold=0.5) == DecisionChanges(newly_flagged=2, no_longer_flagged=1)
+    assert decision_changes(after, before, threshold=0.5) == DecisionChanges(newly_flagged=1, no_longer_flagged=2)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.41, 0.43, 0.42),
+        (0.2, 0.9, 0.6),  # the middle, 0.55, with one decimal
+        (0.4, 0.44, 0.42),  # 0.4 is outside
+        (0.36, 0.4, 0.4),  # and inside
+        (0.2, 2.2, 1.2),  # one decimal at least
+        (0.12341, 0.12349, 0.12345),
+        (-0.3, 0.2, 0.1),  # the middle of what is not below 0
+        (-math.inf, 0.0, 0.0),
+        (0.0, 5e-324, 5e-324),  # no number of decimals reaches it
+    ],
+)
+def test_a_short_number_has_the_fewest_decimals_near_the_middle(low: float, high: float, expected: float) -> None:
+    assert short_number(low, high) == expected

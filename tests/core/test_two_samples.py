@@ -53,6 +53,18 @@ def test_ks_says_where_the_gap_is_and_on_which_side() -> None:
     assert (ks_two_sample(b, a).location, ks_two_sample(b, a).sign) == (2.0, -1)
 
 
+def test_ks_counts_paths_up_to_so_many_rows_and_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headeval.core.two_samples._EXACT_ROWS", 10)
+    monkeypatch.setattr("headeval.core.two_samples._EXACT_PAIRS", 40)
+    sizes = [(10, 4), (4, 10), (5, 8), (10, 5), (6, 7), (11, 1), (1, 11)]
+    methods = [ks_two_sample(np.arange(n), np.arange(m)).method for n, m in sizes]
+    assert methods == ["exact"] * 3 + ["asymptotic"] * 4
+
+
+def test_ks_at_zero_is_at_plain_zero() -> None:
+    assert math.copysign(1.0, ks_two_sample([-0.0], [1.0]).location) == 1.0
+
+
 def test_ks_keeps_its_digits_far_in_the_tail() -> None:
     """Where 1 − P(inside) would be rounding only."""
     rng = np.random.default_rng(2)
@@ -104,6 +116,14 @@ def test_psi_by_hand() -> None:
     assert index.value == pytest.approx(expected, rel=1e-14)
 
 
+def test_psi_by_hand_of_uneven_bins() -> None:
+    """Smoothed shares (3½, 1½)/5 of the reference against (1½, 3½)/5: ⅖·log(7/3) from either bin."""
+    index = population_stability_index([1, 1, 1, 2], [1, 2, 2, 2], n_bins=2)
+    assert index is not None
+    assert (index.reference_counts.tolist(), index.counts.tolist()) == ([3, 1], [1, 3])
+    assert index.value == pytest.approx(0.8 * math.log(7 / 3), rel=1e-14)
+
+
 def test_psi_bins_are_quantiles_of_the_reference() -> None:
     rng = np.random.default_rng(5)
     reference = rng.exponential(size=1003)
@@ -113,6 +133,27 @@ def test_psi_bins_are_quantiles_of_the_reference() -> None:
     assert len(index.counts) == 10
     assert set(index.reference_counts.tolist()) <= {100, 101}
     assert index.reference_counts.sum() == 1003
+
+
+def test_psi_cuts_at_the_borders_nearest_to_the_quantiles() -> None:
+    """Written out: of all places between different scores the one nearest to j·n/B rows, of two as near the lower."""
+    rng = np.random.default_rng(9)
+    for _ in range(60):
+        scores = [*sorted(rng.integers(-3, 4, rng.integers(4, 25)).tolist()), 5]
+        n, n_bins = len(scores), int(rng.integers(2, 7))
+        borders = [k for k in range(1, n) if scores[k] != scores[k - 1]]
+        wanted = [Fraction(j * n, n_bins) for j in range(1, n_bins)]
+        nearest = sorted({min(borders, key=lambda k, rows=rows: (abs(k - rows), k)) for rows in wanted})
+        index = population_stability_index(rng.permutation(scores), [0.0], n_bins=n_bins)
+        assert index is not None
+        assert index.edges.tolist() == [scores[k - 1] for k in nearest]
+        assert index.reference_counts.cumsum().tolist() == [*nearest, n]
+
+
+def test_psi_edges_at_zero_are_plain_zeros() -> None:
+    index = population_stability_index([-0.0, 1.0], [0.5])
+    assert index is not None
+    assert [math.copysign(1.0, edge) for edge in index.edges] == [1.0]
 
 
 def test_psi_keeps_ties_whole() -> None:
@@ -169,6 +210,18 @@ def test_proportion_difference_is_newcombes() -> None:
     assert (round(found.lower, 4), round(found.upper, 4), found.method) == (0.1705, 0.8090, "Newcombe")
 
 
+@pytest.mark.parametrize("counts", [(3, 17, 9, 40), (0, 6, 7, 7)])
+def test_newcombes_interval_is_of_the_confidence_asked_for(counts: tuple[int, int, int, int]) -> None:
+    k1, n1, k2, n2 = counts
+    one, two = (stats.binomtest(k, n).proportion_ci(0.8, "wilson") for k, n in ((k1, n1), (k2, n2)))
+    p1, p2 = k1 / n1, k2 / n2
+    found = proportion_difference(*counts, confidence=0.8).interval
+    assert found is not None
+    assert found.lower == pytest.approx(p1 - p2 - math.hypot(p1 - one.low, two.high - p2), rel=1e-12)
+    assert found.upper == pytest.approx(p1 - p2 + math.hypot(one.high - p1, p2 - two.low), rel=1e-12)
+    assert found.confidence == 0.8
+
+
 def test_proportion_p_value_is_fishers() -> None:
     rng = np.random.default_rng(7)
     for _ in range(150):
@@ -182,6 +235,12 @@ def test_fisher_holds_for_a_million_rows() -> None:
     counts = (30_000, 1_000_000, 31_000, 1_000_000)
     expected = stats.fisher_exact([[30_000, 970_000], [31_000, 969_000]]).pvalue
     assert proportion_difference(*counts).p_value == pytest.approx(expected, rel=1e-7)
+
+
+def test_few_tables_of_many_rows_are_summed() -> None:
+    """Some 15 tables, of a million successes."""
+    expected = stats.fisher_exact([[600_000, 10], [600_000, 5]]).pvalue
+    assert proportion_difference(600_000, 600_010, 600_000, 600_005).p_value == pytest.approx(expected, rel=1e-7)
 
 
 def test_beyond_that_the_score_test_agrees() -> None:
@@ -213,11 +272,28 @@ def test_swapping_the_sides_mirrors_everything() -> None:
 def test_bad_samples_are_refused(bad: ArrayLike) -> None:
     with pytest.raises(ValueError, match="a must"):
         ks_two_sample(bad, [1.0])
+    with pytest.raises(ValueError, match=r"^b must"):
+        ks_two_sample([1.0], bad)
+    with pytest.raises(ValueError, match=r"^reference must"):
+        population_stability_index(bad, [1.0, 2.0])
     with pytest.raises(ValueError, match="current must"):
         population_stability_index([1.0, 2.0], bad)
+    with pytest.raises(ValueError, match=r"^n_bins must be at least 2"):
+        population_stability_index([1.0, 2.0], [1.0], n_bins=1)
 
 
-@pytest.mark.parametrize("counts", [(6, 5, 1, 2), (1, 0, 1, 2), (-1, 5, 1, 2), (1.5, 5, 1, 2)])
-def test_bad_counts_are_refused(counts: tuple[int, int, int, int]) -> None:
-    with pytest.raises(ValueError):
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ((6, 5, 1, 2), "successes must not exceed the rows, got 6 of 5 and 1 of 2"),
+        ((1, 5, 3, 2), "successes must not exceed the rows, got 1 of 5 and 3 of 2"),
+        ((1, 0, 1, 2), "n1 must be at least 1"),
+        ((1, 2, 1, 0), "n2 must be at least 1"),
+        ((-1, 5, 1, 2), "k1 must be at least 0"),
+        ((1, 5, -1, 2), "k2 must be at least 0"),
+        ((1.5, 5, 1, 2), "k1 must be an integer"),
+    ],
+)
+def test_bad_counts_are_refused(counts: tuple[int, int, int, int], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
         proportion_difference(*counts)

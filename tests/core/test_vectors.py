@@ -39,9 +39,21 @@ def test_huge_and_tiny_rows_have_length_one(value: float) -> None:
     assert unit_vectors([[value, -value]])[0] == pytest.approx([math.sqrt(0.5), -math.sqrt(0.5)], rel=1e-15)
 
 
-def test_ordinary_rows_are_the_plain_quotient() -> None:
-    e = np.random.default_rng(0).normal(size=(50, 7))
-    assert unit_vectors(e) == pytest.approx(e / np.linalg.norm(e, axis=1, keepdims=True), rel=1e-15)
+@pytest.mark.parametrize("scale", [1e-100, 0.01, 1.0, 100.0, 1e100])
+def test_ordinary_rows_are_the_plain_quotient(scale: float) -> None:
+    """To the last bit, as others compute it, in whatever order the numbers lie in memory."""
+    e = scale * np.random.default_rng(0).normal(size=(50, 37))
+    expected = e / np.sqrt((e * e).sum(axis=1, keepdims=True))
+    assert expected == pytest.approx(e / np.linalg.norm(e, axis=1, keepdims=True), rel=1e-15)
+    for layout in (e, np.asfortranarray(e)):
+        units = unit_vectors(layout)
+        assert units.tolist() == expected.tolist()
+        assert units.flags.c_contiguous
+
+
+def test_an_overflow_or_underflow_of_squares_is_no_error_even_where_others_make_it_one() -> None:
+    with np.errstate(all="raise"):
+        assert unit_vectors([[1e300, 1e-300], [1e-300, 0.0], [1.0, 1e-200]]).tolist() == [[1, 0], [1, 0], [1, 1e-200]]
 
 
 def test_rows_do_not_depend_on_their_neighbours() -> None:

@@ -1,11 +1,13 @@
 """Measures of weighted rows against the unweighted ones on replicated rows, scikit-learn and loops over thresholds."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from sklearn import metrics
 
 from headeval.core import weighted
@@ -221,6 +223,58 @@ def test_an_infinite_loss_counts_where_its_row_has_weight() -> None:
     found = prepared(p, y).measures([[1, 1, 1, 1], [0, 1, 1, 1]])[:, 7]
     assert found[0] == math.inf
     assert found[1] == pytest.approx(metrics.log_loss(y[1:], p[1:]), abs=ROUNDING)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_ranking_and_calibration_alone_are_the_same_measures(ordered: bool) -> None:
+    p, y = data("tied")
+    if ordered:
+        order = np.lexsort((y, p))
+        p, y = p[order], y[order]
+    rows, w = prepared(p, y), np.random.default_rng(12).exponential(size=(3, y.size))
+    together = rows.measures(w)
+    assert rows.ranking_measures(w).tobytes() == together[:, :6].tobytes()
+    assert rows.calibration_measures(w).tobytes() == together[:, 6:].tobytes()
+    assert rows.ranking_measures(w[0]).tobytes() == together[:1, :6].tobytes()
+    assert rows.calibration_measures(w[0]).tobytes() == together[:1, 6:].tobytes()
+
+
+@pytest.mark.parametrize("kind", [bool, np.int8, np.float32])
+def test_weights_of_any_type_count_as_float64(kind: type) -> None:
+    p, y = data("tied")
+    w: NDArray[Any] = np.random.default_rng(13).exponential(100, size=(2, y.size)).clip(0, 127).astype(kind)
+    rows, plain = prepared(p, y), w.astype(np.float64)
+    assert rows.measures(w).tobytes() == rows.measures(plain).tobytes()
+    assert rows.ranking_measures(w).tobytes() == rows.ranking_measures(plain).tobytes()
+    assert rows.calibration_measures(w).tobytes() == rows.calibration_measures(plain).tobytes()
+
+
+def test_one_row_of_each_class_is_enough() -> None:
+    assert prepared(np.array([0.9, 0.1]), np.array([1, 0])).measures([1, 1])[:6].tolist() == [1.0] * 6
+    worst = prepared(np.array([0.1, 0.9]), np.array([1, 0])).measures([1, 1])[:6].tolist()
+    # Everything flagged is half right; the partial area of 0 stands ½·0.1² below that of chance.
+    assert worst == pytest.approx([0, 0.5, 0.5 - 0.5 * 0.005 / 0.095, 0, 0, 2 / 3], rel=1e-15)
+
+
+def test_a_positive_tied_with_rows_of_no_weight_is_tied_with_none() -> None:
+    p, y, w = np.array([0.8, 0.8, 0.3, 0.1]), np.array([1, 0, 1, 0]), np.array([1.0, 0, 2, 3])
+    assert prepared(p, y).measures(w)[:6].tolist() == [1.0] * 6
+
+
+def test_no_measure_is_rounded_above_1() -> None:
+    """Positives of nearly no weight part the negatives: areas of 1 − 1e-20 that are summed from four rounded steps."""
+    p, y = np.linspace(0.9, 0.1, 8), (np.arange(8) % 2 == 0).astype(np.int64)
+    w = np.random.default_rng(0).random((2000, 8))
+    w[:, [2, 4, 6]] = 1e-20
+    found = prepared(p, y).measures(w)[:, :6]
+    assert found.max() == 1.0
+    assert found.min() >= 1.0 - ROUNDING
+
+
+def test_a_single_loss_keeps_every_digit() -> None:
+    """Also those that are scaled, so that their sum does not overflow."""
+    for loss in [0.0, 5e-324, 0.1, 1e300, *np.linspace(1e305, 1.7e308, 100).tolist()]:
+        assert named(SortedRows.prepare([0.1], [1], [0.1], [loss], {}), np.ones(1))["log_loss"] == loss
 
 
 def test_losses_near_the_largest_float_do_not_overflow() -> None:

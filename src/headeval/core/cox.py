@@ -127,11 +127,9 @@ def _rows(z: FloatArray, y: IntArray, weights: ArrayLike | None, groups: ArrayLi
         ones = np.broadcast_to(1.0, z.shape)
         return _Rows(z, y, ones, None, None if blocks is None else _Rows(*blocks, groups=None))
     s = unit_weights(weights, n=z.shape[0])
-    codes = None if groups is None else checks.group_codes(groups, n=z.shape[0])
-    if groups is None and weights is not None:
-        codes = np.arange(z.shape[0])
+    codes = np.arange(z.shape[0]) if groups is None else checks.group_codes(groups, n=z.shape[0])
     seen = s > 0
-    return _Rows(z[seen], y[seen], s[seen], None if codes is None else np.unique(codes[seen], return_inverse=True)[1])
+    return _Rows(z[seen], y[seen], s[seen], np.unique(codes[seen], return_inverse=True)[1])
 
 
 def _wald(value: float, half_width: float, confidence: float, groups: IntArray | None) -> Interval | None:

@@ -14,6 +14,8 @@ _AT_ONCE = 2**13  # stays in the fastest cache, and is summed by one thread of a
 # likelihood, which is of the order of 1/√n: less than 1e-8 of a standard error.
 _NEAR = 1e-3
 _MOST_STEPS = 12
+# Rows that tell less than this about the level are so far from it that the gradient is what rounding leaves of it.
+_LEAST_INFORMATION = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def refined(z: FloatArray, y: IntArray, b: float, a: float, *, scale: tuple[floa
 
     Returns
     -------
-    line : None where it does not get there, as from a start that is too far.
+    line : None where it does not get there, as from a start that is too far, or where the rows hardly tell anything.
     """
     center, unit = scale
     if not (unit > 0 and math.isfinite(unit)):
@@ -69,10 +71,12 @@ def refined(z: FloatArray, y: IntArray, b: float, a: float, *, scale: tuple[floa
     slope, level = b * unit, a + b * center  # of (z − center)/unit, so that the two hardly depend on each other
     for _ in range(_MOST_STEPS):
         gradient, information = _sums((center, unit), z, y, slope, level)
+        if not information[2] >= _LEAST_INFORMATION:
+            return None
         if fixed:
-            step, variance = gradient[1] / information[2], 1 / information[2] if information[2] > 0 else math.inf
+            variance = 1 / information[2]
             far = gradient[1] ** 2 * variance
-            level -= step
+            level -= gradient[1] * variance
         else:
             inverse = _inverse(information)
             if inverse is None:
@@ -80,8 +84,6 @@ def refined(z: FloatArray, y: IntArray, b: float, a: float, *, scale: tuple[floa
             steps = inverse @ gradient
             far, variance = float(gradient @ steps), float(inverse[0, 0])
             slope, level = slope - float(steps[0]), level - float(steps[1])
-        if not math.isfinite(far):
-            return None
         if far <= _NEAR**2:
             b = b if fixed else slope / unit
             return Line(b, float(level - b * center), float(variance if fixed else variance / unit**2))
