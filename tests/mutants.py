@@ -120,11 +120,13 @@ def _only_wording(change: str, raises: frozenset[str]) -> bool:
 
 
 def _change(original: list[str], mutated: list[str]) -> str:
-    """Return the lines that differ, as a diff without context; the names, which always do, left out."""
-    lines = difflib.unified_diff(original, mutated, n=0, lineterm="")
-    return "\n".join(
-        line.rstrip() for line in lines if not line.startswith(("---", "+++", "@@")) and "__mutmut_" not in line
-    )
+    """Return the lines that differ, as a diff without context."""
+    lines = difflib.unified_diff(_named_alike(original), _named_alike(mutated), n=0, lineterm="")
+    return "\n".join(line.rstrip() for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+def _named_alike(lines: list[str]) -> list[str]:
+    return [re.sub(r"__mutmut_(orig|\d+)\b", "", line) for line in lines]
 
 
 class Plugin:
@@ -178,10 +180,10 @@ class Plugin:
     def _tests_of(self, name: str) -> list[Any]:
         """Return the tests that call a mutant's function, its module's and the quickest first, while time is left."""
         calling = self.calling[re.sub(r"__mutmut_\d+$", "", name)]
-        own = f"test_{name.split('.')[2]}.py"
+        own = {f"test_{name.split('.')[2]}.py", "test_many_rows.py"}  # the latter for what very many rows take
         chosen: list[Any] = []
         seconds = 0.0
-        for item in sorted(calling, key=lambda item: (item.path.name != own, self.seconds[item.nodeid])):
+        for item in sorted(calling, key=lambda item: (item.path.name not in own, self.seconds[item.nodeid])):
             seconds += self.seconds[item.nodeid]
             if chosen and seconds > LONGEST_RUN:
                 break
@@ -355,11 +357,13 @@ def write_page(tried: int, counts: Counter[Reason]) -> None:
         f"| `{reason.function}`".replace("\\", "") + f" | {count} | {reason.reason} |"
         for reason, count in counts.items()
     )
-    head = f"Of {tried:,} mutants {tried - alive:,} were killed ({(tried - alive) / tried:.1%}) and {alive} survived:"
-    table = "\n".join([head, "", "| function | survivors | why a test would not tell |", "|---|---|---|", *rows])
+    head = f"Of {tried:,} mutants {tried - alive:,} were killed ({(tried - alive) / tried:.1%}) and {alive} survived."
+    fold = "<details><summary>What survived, and why a test would not tell</summary>"
+    table = ["| function | survivors | why a test would not tell |", "|---|---|---|", *rows]
+    text = "\n".join([head, "", fold, "", *table, "", "</details>"])
     before, mark, rest = PAGE.read_text(encoding="utf-8").partition("<!-- survivors -->\n")
     after = rest.partition("<!-- end of survivors -->")[2]
-    PAGE.write_text(f"{before}{mark}{table}\n<!-- end of survivors -->{after}", encoding="utf-8")
+    PAGE.write_text(f"{before}{mark}{text}\n<!-- end of survivors -->{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
