@@ -3,12 +3,13 @@
 The names below are loaded on first use, so that `import headeval` (and `headeval --help`) costs no numpy.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 from headeval._version import __version__
 
+# Not from typing, whose import would be most of the time in which Python still answers Ctrl-C by a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from headeval.core.calibration import ece, reliability_bins
     from headeval.core.logistic import logistic_predict_proba, logistic_regression_fit
     from headeval.core.ranking import roc_auc, roc_curve
@@ -49,9 +50,11 @@ _ROOMS = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _ROOMS:
         raise AttributeError(f"module 'headeval' has no attribute {name!r}")
+    import importlib
+
     return getattr(importlib.import_module(f"headeval.{_ROOMS[name]}"), name)
 
 

@@ -10,16 +10,16 @@ BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREA
 def main() -> None:
     """Run the command line and leave with its exit code, also when interrupted before it has been loaded."""
     try:
-        from headeval.cli.signals import install
+        from headeval.cli import signals  # first and tiny: until then Python answers Ctrl-C, by a traceback
 
-        install()
-        for name in BLAS_THREADS:
-            os.environ[name] = "1"
-        from headeval.cli.main import main as run
+        signals.install()
+    except (KeyboardInterrupt, RuntimeError):  # the latter is what a class becomes that is interrupted in its making
+        os._exit(130)
+    for name in BLAS_THREADS:
+        os.environ[name] = "1"
+    from headeval.cli.main import main as run
 
-        run()
-    except KeyboardInterrupt:
-        os._exit(130)  # nothing has begun, and nothing is to be said
+    run()
 
 
 if __name__ == "__main__":

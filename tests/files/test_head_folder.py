@@ -5,7 +5,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
@@ -433,6 +435,43 @@ def test_complete_new_heads_settle_what_a_kill_has_left(tmp_path: Path) -> None:
     assert not staging.exists()
 
 
+@pytest.fixture(params=["no fcntl", "ENOTSUP"])
+def no_locks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system, or a file system, that has no locks; waiting takes no time."""
+    monkeypatch.setattr(head_replacement, "_PATIENCE", 0.01)
+    if request.param == "no fcntl":
+        monkeypatch.setitem(sys.modules, "fcntl", None)
+    else:
+        monkeypatch.setattr(pytest.importorskip("fcntl"), "flock", failing(errno.ENOTSUP))
+
+
+def failing(code: int) -> Callable[..., Any]:
+    def fail(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    return fail
+
+
+@pytest.mark.usefixtures("no_locks")
+def test_complete_new_heads_settle_what_a_kill_has_left_also_without_locks(tmp_path: Path) -> None:
+    staging = interrupted(tmp_path, placed=1)
+    write_heads(tmp_path, {"a": head(5), "b": head(6)}, force=True)
+    assert read_heads(tmp_path) == {"a": head(5), "b": head(6)}
+    assert not staging.exists()
+
+
+@pytest.mark.usefixtures("no_locks")
+def test_without_locks_a_program_that_is_still_replacing_heads_is_not_disturbed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staging = interrupted(tmp_path, placed=1)
+    monkeypatch.setattr(time, "sleep", lambda _: os.utime(staging, ns=(1, 1)))  # it makes progress
+    before = tree(tmp_path)
+    with pytest.raises(OutputError, match="another program is replacing the heads there; try again"):
+        write_heads(tmp_path, {"a": head(5), "b": head(6)}, force=True)
+    assert tree(tmp_path) == before
+
+
 def test_two_programs_do_not_replace_heads_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fcntl = pytest.importorskip("fcntl")
     write_heads(tmp_path / "heads", {"a": head()}, force=False)
@@ -450,11 +489,105 @@ def test_two_programs_do_not_replace_heads_at_once(tmp_path: Path, monkeypatch: 
     assert read_heads(tmp_path / "heads") == {"a": head(1)}
 
 
+def test_an_interrupt_after_the_last_rename_leaves_the_new_heads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To put the old ones back then would be to mix them without a mark."""
+    folder = tmp_path / "heads"
+    write_heads(folder, {"a": head(1), "b": head(2)}, force=False)
+    publish = head_replacement._publish
+
+    def interrupted_at_last(staged: Path, target: Path, *, force: bool) -> None:
+        publish(staged, target, force=force)
+        if target.name == "b.json":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(head_replacement, "_publish", interrupted_at_last)
+    monkeypatch.setattr(head_replacement, "_put_back", lambda *_: pytest.fail("nothing is to be put back"))
+    with pytest.raises(KeyboardInterrupt):
+        write_heads(folder, {"a": head(3), "b": head(4)}, force=True)
+    assert sorted(tree(folder)) == ["a.json", "b.json"]
+    assert read_heads(folder) == {"a": head(3), "b": head(4)}
+
+
+def writing(folder: Path) -> list[Callable[[], object]]:
+    """The steps of a program that replaces two heads, at any of which it may be killed or be overtaken."""
+    staging = folder / ".headeval-0.tmp"
+    staging.mkdir()
+    for number, name in enumerate(("a.json", "b.json")):
+        write_head(head(10 + number), staging / name)
+    return [
+        lambda: (staging / "before-2").mkdir(),
+        lambda: (staging / "a.json").replace(folder / "a.json"),
+        lambda: (staging / "b.json").replace(folder / "b.json"),
+        lambda: shutil.rmtree(staging),
+    ]
+
+
+MOMENTS_OF_READING = 5  # the calls below, with two heads to read
+
+
+def while_reading(patch: pytest.MonkeyPatch, steps: dict[int, list[Callable[[], object]]]) -> list[int]:
+    """Take steps of another program before the calls of a given number that `read_heads` makes to look at the disk."""
+    calls: list[int] = []
+
+    def stepping(call: Callable[..., Any]) -> Callable[..., Any]:
+        def stepped(*given: Any) -> Any:
+            for step in steps.get(len(calls), []):
+                step()
+            calls.append(len(calls))
+            return call(*given)
+
+        return stepped
+
+    for name in ("_stamps", "interrupted_replacements", "read_head"):
+        patch.setattr(head_folder, name, stepping(getattr(head_folder, name)))
+    return calls
+
+
+def test_a_reader_takes_old_heads_or_new_ones_whenever_a_writer_takes_its_steps_or_is_killed(tmp_path: Path) -> None:
+    old, new = ({"a": head(start), "b": head(start + 1)} for start in (0, 10))
+    found = []
+    for number, moments in enumerate(combinations_with_replacement(range(MOMENTS_OF_READING + 1), 4)):
+        folder = tmp_path / str(number)
+        write_heads(folder, old, force=False)
+        steps: dict[int, list[Callable[[], object]]] = {}
+        for moment, step in zip(moments, writing(folder), strict=True):  # of the last moment: never
+            steps.setdefault(moment, []).append(step)
+        with pytest.MonkeyPatch.context() as patch:
+            calls = while_reading(patch, steps)
+            try:
+                heads = read_heads(folder)
+            except HeadError as error:
+                found.append("mixed" if "replaced" in str(error) else str(error))
+            else:
+                assert heads in (old, new), moments
+                assert len(calls) == MOMENTS_OF_READING
+                found.append("old" if heads == old else "new")
+    assert set(found) == {"old", "new", "mixed"}
+
+
+def test_a_reader_notices_heads_that_were_replaced_and_put_back_while_it_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, kept = tmp_path / "heads", tmp_path / "kept"
+    write_heads(folder, {"a": head(0), "b": head(1)}, force=False)
+    write_head(head(9), tmp_path / "new.json")
+    time.sleep(0.05)  # the clock of a file system ticks a hundred times a second
+    replacing: list[Callable[[], object]] = [
+        lambda: os.link(folder / "a.json", kept),
+        lambda: (tmp_path / "new.json").replace(folder / "a.json"),
+    ]
+    while_reading(monkeypatch, {2: replacing, 3: [lambda: kept.replace(folder / "a.json")]})
+    with pytest.raises(HeadError, match="were replaced while they were being read"):
+        read_heads(folder)
+
+
 def test_heads_replaced_while_they_are_read_are_not_taken_for_one_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_heads(tmp_path / "heads", {"a": head(), "b": head()}, force=False)
-    read = []
+    read: list[Path] = []
 
     def slow(path: Path) -> LinearHead:
         if read:

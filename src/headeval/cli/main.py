@@ -60,10 +60,12 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a narrow encoding must not lose a finished result
     try:
+        signals.leave_at_once(False)
         code = run(sys.argv[1:])
-    except SystemExit:  # of a signal
-        code = BUG
-    signals.leave_at_once()
+        signals.leave_at_once(True)
+    except KeyboardInterrupt:  # it came just before `run` or just after it, and another one comes to nothing so soon
+        signals.leave_at_once(True)
+        code = INTERRUPTED
     code = signals.code_of_signal() or code  # also where a library has swallowed it, or made an error of it
     if code not in {CLOSED_PIPE, OutputError.exit_code}:
         code = _flushed(code)
@@ -124,19 +126,27 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return CLOSED_PIPE
     except OSError as error:
-        if error.errno not in _NO_ROOM:
-            return _bug(error)
-        # Files report their own errors; what is left is the help text that stdout cannot take.
-        _say(f"stdout: cannot be written: {error.strerror}")
-        return OutputError.exit_code
-    except Exception as error:  # the one last resort: whatever is left is a bug
-        if isinstance(error, MemoryError) or str(error) == _NO_THREAD:
-            _say("memory ran out: use fewer or shorter rows, or more memory (fit reads rows anew with --memory SIZE)")
-            return DataError.exit_code
+        return _stdout_full(error) if error.errno in _NO_ROOM else _bug(error)
+    except MemoryError:
+        return _memory_ran_out()
+    except RuntimeError as error:
+        return _memory_ran_out() if str(error) == _NO_THREAD else _bug(error)
+    except (Exception, SystemExit) as error:  # the one last resort; nor may a library choose the exit code
         return _bug(error)
 
 
-def _bug(error: Exception) -> int:
+def _stdout_full(error: OSError) -> int:
+    """Files report their own errors; what is left is the help text that stdout cannot take."""
+    _say(f"stdout: cannot be written: {error.strerror}")
+    return OutputError.exit_code
+
+
+def _memory_ran_out() -> int:
+    _say("memory ran out: use fewer or shorter rows, or more memory (fit reads rows anew with --memory SIZE)")
+    return DataError.exit_code
+
+
+def _bug(error: BaseException) -> int:
     if os.environ.get("HEADEVAL_DEBUG"):
         traceback.print_exception(error)
     _say(f"a bug in headeval: {type(error).__name__}: {error} (HEADEVAL_DEBUG=1 shows the traceback)")

@@ -68,7 +68,7 @@ class ReportFiles:
             refuse_remote(self.plots)
             if exists(self.plots) and not isdir(self.plots):  # noqa: PTH110, PTH112 - which raise nothing
                 raise OutputError(f"{quoted(self.plots)} is no folder: --plots writes several files into one")
-            for name in plot_names() if isdir(self.plots) else ():  # noqa: PTH112
+            for name in plot_names() if isdir(self.plots) else ():  # noqa: PTH112 - as above
                 check_output(self.plots / name, force=self.force)
 
     def write(self, report: Report, subject: Subject, baseline: Subject | None, *, quiet: bool) -> None:
@@ -148,7 +148,8 @@ class ReportFiles:
 @contextmanager
 def _folder_made(folder: Path | None) -> Iterator[None]:
     """Make a folder, and those above it, for the files that are written meanwhile; without them it goes away."""
-    made = [] if folder is None else [path for path in (folder, *folder.parents) if not exists(path)]  # noqa: PTH110
+    above = () if folder is None else (folder, *folder.parents)
+    made = [path for path in above if not exists(path)]  # noqa: PTH110 - Path.exists may raise
     try:
         if made and folder is not None:
             make_folder(folder)

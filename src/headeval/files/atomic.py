@@ -88,6 +88,7 @@ def atomic_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
     target = _checked_target(path, force=force)
     temporary = target.with_name(f".headeval-{secrets.token_hex(8)}.tmp")
     raw: _OutputFile | None = None
+    is_ours = True
     try:
         raw = _OutputFile(temporary, shown=path, mode=_mode_of(target))
         file = io.BufferedWriter(raw)
@@ -97,25 +98,27 @@ def atomic_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
         raw.finish()
         with _os_errors_of(path):
             _publish(temporary, target, force=force)
-        _remove(temporary)
-    except BaseException as error:  # goes on, or as the failed write that caused it; an interrupt goes on always
-        if raw is not None or not isinstance(error, OutputError):  # else it was not made, and may be another's
-            _remove(temporary)
-        # A library may have turned the failed write into an error of its own, or hidden it.
-        failure = raw.failure if raw is not None and isinstance(error, Exception) else None
-        if failure is not None and failure is not error:
-            raise failure from error
+    except Exception as error:
+        if raw is None:  # it was not made, and what has its name may be another's
+            is_ours = not isinstance(error, OutputError)
+        elif raw.failure not in (None, error):  # a library has made another error of the failed write, or hidden it
+            raise raw.failure from error
         raise
     finally:
-        if raw is not None:
-            raw.release()
-            _remove(temporary)  # once more: an interrupt may have come in between, and some remove no open file
+        try:
+            _discard(raw, temporary if is_ours else None)
+        finally:
+            _discard(raw, temporary if is_ours else None)  # once more: an interrupt may have come in between
     sync_folder(target.parent)
 
 
-def _remove(temporary: Path) -> None:
-    with suppress(OSError):  # the error on its way out, if any, is the one to report
-        temporary.unlink(missing_ok=True)
+def _discard(raw: "_OutputFile | None", temporary: Path | None) -> None:
+    """Close what is open, as some systems remove no open file, and remove it where it has not got its name."""
+    if raw is not None:
+        raw.release()
+    if temporary is not None:
+        with suppress(OSError):  # the error on its way out, if any, is the one to report
+            temporary.unlink(missing_ok=True)
 
 
 def write_atomically(path: Path, data: bytes, *, force: bool) -> None:
@@ -244,12 +247,13 @@ def _publish(temporary: Path, target: Path, *, force: bool) -> None:
 
 def _publish_without_links(temporary: Path, target: Path) -> None:
     """Reserve the name with an empty file of our own, which only we replace."""
-    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     try:
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         temporary.replace(target)
-    except BaseException:  # an interrupt too: the reserved name must go, and the error goes on
+    except BaseException as error:  # an interrupt too: the reserved name must go, and the error goes on
         with suppress(OSError):
-            target.unlink()
+            if not isinstance(error, FileExistsError) and target.stat().st_size == 0:
+                target.unlink()
         raise
 
 

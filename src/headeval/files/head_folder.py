@@ -107,20 +107,15 @@ def read_heads(folder: str | os.PathLike[str]) -> dict[str, LinearHead]:
         raise HeadError(
             f"{printable(masked_uri(str(folder)))}: heads are read from a local folder; copy the folder here first"
         )
-    try:
-        files = _files_by_category(folder)
-    except NotADirectoryError as error:
-        raise HeadError(f"{printable(str(folder))}: is no folder, expected one that holds heads") from error
-    except FileNotFoundError as error:
-        raise HeadError(f"{printable(str(folder))}: does not exist; expected a folder of heads") from error
-    except OSError as error:
-        raise HeadError(f"{printable(str(folder))}: cannot be read: {error.strerror or 'unknown error'}") from error
-    _refuse_half_replaced(folder)
+    files = _found(folder)
     if not files:
         raise HeadError(f"{printable(str(folder))}: holds no head, which would be a file that ends in {SUFFIX}")
-    before = _stamps(files.values())
+    # Between the two stamps nothing was replaced, or they differ; then one look for a mark at any moment between them
+    # is enough. Before or after both, it would miss a program that is killed, or ends, in between.
+    before = _stamps(files)
+    _refuse_half_replaced(folder)
     heads = {category: read_head(path) for category, path in files.items()}
-    if _stamps(files.values()) != before:
+    if _stamps(_found(folder)) != before:
         raise HeadError(f"{printable(str(folder))}: its heads were replaced while they were being read; try again")
     _check_alike(heads, files)
     return heads
@@ -141,17 +136,29 @@ def _refuse_half_replaced(folder: Path) -> None:
         )
 
 
-def _stamps(paths: Iterable[Path]) -> list[tuple[int, int] | None]:
-    """Return what of each file changes when it is replaced."""
-    found: list[tuple[int, int] | None] = []
-    for path in paths:
+def _stamps(files: Mapping[str, Path]) -> dict[str, tuple[int, int, int] | None]:
+    """Return what of each file changes when it is replaced, and also when it is then put back."""
+    found: dict[str, tuple[int, int, int] | None] = {}
+    for category, path in files.items():
         try:
             status = path.stat()
         except OSError:  # reading it says so
-            found.append(None)
+            found[category] = None
         else:
-            found.append((status.st_ino, status.st_mtime_ns))
+            found[category] = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
     return found
+
+
+def _found(folder: Path) -> dict[str, Path]:
+    """Return the files that are heads, of a folder that may not be there."""
+    try:
+        return _files_by_category(folder)
+    except NotADirectoryError as error:
+        raise HeadError(f"{printable(str(folder))}: is no folder, expected one that holds heads") from error
+    except FileNotFoundError as error:
+        raise HeadError(f"{printable(str(folder))}: does not exist; expected a folder of heads") from error
+    except OSError as error:
+        raise HeadError(f"{printable(str(folder))}: cannot be read: {error.strerror or 'unknown error'}") from error
 
 
 def _files_by_category(folder: Path) -> dict[str, Path]:

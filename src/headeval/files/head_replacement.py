@@ -67,6 +67,7 @@ def put_in_place(staging: Path, folder: Path, names: Sequence[str], *, force: bo
     OSError, OutputError : where the system refuses, or another program is replacing heads there for long.
     """
     with _alone(folder) as locked:
+        left = _left_by_kills(folder, locked=locked)
         _keep_old(staging, folder, names, force=force)
         placed: list[str] = []
         kept = staging / f"{_KEPT}{len(names)}"
@@ -76,13 +77,15 @@ def put_in_place(staging: Path, folder: Path, names: Sequence[str], *, force: bo
                 placed.append(name)
                 _publish(staging / name, folder / name, force=force)
         except BaseException:  # an interrupt too: the old heads come back, and the error goes on
-            back = [_put_back(kept / name, staging / name, folder / name) for name in placed]
-            if all(back):
-                with suppress(OSError):
-                    kept.rename(staging / _PUT_BACK)
+            # Where all have their names already, they stay: to put them back would be to mix them without a mark.
+            if any((staging / name).exists() for name in names):
+                back = [_put_back(kept / name, staging / name, folder / name) for name in placed]
+                if all(back):
+                    with suppress(OSError):
+                        kept.rename(staging / _PUT_BACK)
             raise
         sync_folder(folder)
-        for other in interrupted_replacements(folder) if locked else ():
+        for other in left:
             with suppress(OSError):
                 shutil.rmtree(other, ignore_errors=True)
 
@@ -91,6 +94,22 @@ def interrupted_replacements(folder: Path) -> list[Path]:
     """Return where old heads of `folder` are kept of which some have been replaced, but not all."""
     found = (_kept_by(staging) for staging in sorted(folder.glob(f"{_STAGING}*.tmp")))
     return [kept.parent for kept in found if kept is not None]
+
+
+def _left_by_kills(folder: Path, *, locked: bool) -> list[Path]:
+    """Return the replacements that nobody will end; without locks these are the ones that stand still for long."""
+    left = interrupted_replacements(folder)
+    if left and not locked:
+        before = {staging: staging.stat().st_mtime_ns for staging in left}
+        time.sleep(_PATIENCE)
+        left = interrupted_replacements(folder)
+        if any(staging.stat().st_mtime_ns != before.get(staging) for staging in left):
+            raise _busy(folder)
+    return left
+
+
+def _busy(folder: Path) -> OutputError:
+    return OutputError(f"{printable(str(folder))}: another program is replacing the heads there; try again")
 
 
 def _kept_by(staging: Path) -> Path | None:
@@ -179,9 +198,7 @@ def _locked(lock: Callable[[], None], folder: Path) -> bool:
             lock()
         except BlockingIOError as error:
             if time.monotonic() > patience:
-                raise OutputError(
-                    f"{printable(str(folder))}: another program is replacing the heads there; try again"
-                ) from error
+                raise _busy(folder) from error
             time.sleep(_PAUSE)
         except OSError:  # file systems without locks
             return False
