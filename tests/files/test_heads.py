@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from headeval.errors import HeadError, OutputError
-from headeval.files import heads, schemas
+from headeval.files import head_rules, heads, schemas
 from headeval.files.heads import check_embedding_model, head_document, read_head, write_head
 from headeval.files.schemas import load_schema, validator
 from headeval.head import LinearHead
@@ -120,7 +122,7 @@ class_lists = st.one_of(scalars, st.lists(st.one_of(st.sampled_from(["a", "b", "
 def test_the_fast_check_of_the_arrays_agrees_with_the_schema(W: Any, b: Any, classes: Any) -> None:
     changed = document(W=W, b=b, classes=classes)
     schema_says = Draft202012Validator(load_schema("linear-head")).is_valid(changed)
-    assert (not list(heads._schema_problems(changed))) == schema_says
+    assert (not list(head_rules.schema_problems(changed))) == schema_says
 
 
 @given(W=weight_lists, b=number_lists)
@@ -128,7 +130,7 @@ def test_the_fast_check_of_the_arrays_agrees_with_the_schema(W: Any, b: Any, cla
 def test_the_fast_check_finds_as_many_problems_as_the_schema(W: Any, b: Any) -> None:
     changed = document(W=W, b=b)
     errors = list(Draft202012Validator(load_schema("linear-head")).iter_errors(changed))
-    problems = list(heads._schema_problems(changed))
+    problems = list(head_rules.schema_problems(changed))
     assert len(problems) == len(errors)
     places = {"$" + "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in error.path) for error in errors}
     assert {problem.split(":")[0] for problem in problems} == places
@@ -196,8 +198,48 @@ def test_a_file_without_read_permission_is_a_head_error(tmp_path: Path, monkeypa
     def denied(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
+    path = saved(tmp_path / "head.json", document())
     monkeypatch.setattr(Path, "open", denied)
-    assert message_of(tmp_path / "head.json") == "cannot be read: Permission denied"
+    assert message_of(path) == "cannot be read: Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("0.5", "0^,5", "is not valid JSON: a comma too many? (numbers are written with a point)"),
+        ('"dim": 2,', '"dim": 2,^,', "is not valid JSON: a comma too many?"),
+        ("[0, -1]", "[0, -1^,]", "is not valid JSON: a comma too many?"),
+        ('"dim": 2', '"dim": 2 ^// of the model', "is not valid JSON: Expecting ',' delimiter"),
+        ('"dim": 2,', '"dim": 2, ^// of the model', "is not valid JSON: Expecting property name"),
+        ('"threshold"', '"Threshold"', "$: has no key 'threshold', and an unknown one 'Threshold': did you mean it?"),
+        ('"threshold": 0.5', '"scale": 1, "bias": 2', "$: has no key 'threshold', and an unknown one 'scale', 'bias'"),
+    ],
+)
+def test_a_slip_of_the_hand_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
+    """And the place, which stands behind the mark."""
+    before, mark, after = json.dumps(document()).replace(old, new).partition("^")
+    path = tmp_path / "head.json"
+    path.write_text(before + after, encoding="utf-8")
+    place = f"line 1, column {len(before) + 1}: " if mark else ""
+    assert message_of(path).startswith(place + said)
+    assert "more problem" not in message_of(path)
+
+
+@pytest.mark.parametrize("name", ["/dev/null", "/dev/zero"])
+def test_a_device_is_refused_unread(name: str) -> None:
+    """The zeros would be read up to the limit of a pipe."""
+    if not Path(name).is_char_device():
+        pytest.skip("no such device here")
+    assert message_of(Path(name)) == "is a device, expected a linear-head file"
+
+
+def test_a_table_as_head_asks_whether_the_arguments_are_swapped(tmp_path: Path) -> None:
+    path = tmp_path / "head.json"
+    pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), path)
+    assert message_of(path) == "is a Parquet table, no head: are DATA and --head swapped?"
+    path = tmp_path / "rows.csv"
+    path.write_text("id,e0\n1,2\n")
+    assert message_of(path).endswith("; are DATA and --head swapped?")
 
 
 def test_a_failing_disk_is_a_head_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -225,3 +225,21 @@ def test_naughty_strings_are_column_names(tmp_path):
         with pytest.raises(DataError) as caught:
             tables.blocks([name + "?!"])
         assert not {unicodedata.category(char) for char in str(caught.value)} & {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+
+
+@pytest.mark.parametrize("kind", ["list", "struct", "map"])
+def test_coded_values_within_others_are_read_across_row_groups(tmp_path, kind):
+    """pyarrow does not put them together across row groups, and the file was called damaged."""
+    n = 50
+    codes = pa.array([f"k{i % 7}" for i in range(n)]).dictionary_encode()
+    offsets = pa.array(range(n + 1), pa.int32())
+    column = {
+        "list": lambda: pa.ListArray.from_arrays(offsets, codes),
+        "struct": lambda: pa.StructArray.from_arrays([codes], ["x"]),
+        "map": lambda: pa.MapArray.from_arrays(offsets, pa.array(map(str, range(n))), codes),
+    }[kind]()
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"column": column, "n": range(n)}), path, row_group_size=3)
+    blocks = list(open_tables([str(path)]).blocks())
+    assert [value for block in blocks for value in block.batch["column"].to_pylist()] == column.to_pylist()
+    assert [value for block in blocks for value in block.batch["n"].to_pylist()] == list(range(n))

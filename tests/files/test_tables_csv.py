@@ -28,6 +28,13 @@ def cells(path: str) -> dict[str, list[str]]:
     return columns
 
 
+def test_a_character_cut_in_two_by_a_quote_is_no_text(tmp_path):
+    """Without the quote, which Arrow takes away, it would be an emoji."""
+    path = write(tmp_path, b'a,b\nx,"\xf0\x9f"\x98\x80\n')
+    with pytest.raises(DataError, match="is not UTF-8 text: save it as UTF-8"):
+        cells(path)
+
+
 def test_every_cell_is_text_and_no_word_means_null(tmp_path):
     content = "id,x\n12345678901234567890,NA\n007,None\n1.50,null\n,nan\n"
     assert cells(write(tmp_path, content)) == {

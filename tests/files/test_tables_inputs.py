@@ -1,7 +1,9 @@
 """Which files the DATA arguments mean."""
 
+import contextlib
 import os
 import pickle
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -136,25 +138,55 @@ def test_kind_is_told_by_suffix_in_any_case_else_by_content(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.pkl", pickle.dumps([1]), "convert it to Parquet"),
-        ("a.PT", b"whatever", "convert it to Parquet"),
-        ("a.joblib", b"x", "convert it to Parquet"),
-        ("a.npz", b"PK\x03\x04", "convert it to Parquet"),
-        ("array", b"\x93NUMPY\x01\x00", "convert it to Parquet"),
-        ("model", b"PK\x03\x04....", "convert it to Parquet"),
-        ("data.csv", pickle.dumps({"a": np.zeros(3)}), "convert it to Parquet"),
-        ("data.parquet", pickle.dumps({"a": np.zeros(3)}), "convert it to Parquet"),
+        (
+            "a.pkl",
+            pickle.dumps([1]),
+            "never loaded, since that can run code: load it where you trust it and write Parquet",
+        ),
+        ("a.PT", b"whatever", "write Parquet"),
+        ("a.joblib", b"x", "write Parquet"),
+        ("a.npz", b"PK\x03\x04", "write Parquet"),
+        ("array", b"\x93NUMPY\x01\x00", "write Parquet"),
+        ("model", b"PK\x03\x04....", "is a zip archive: unpack it"),
+        ("data.csv", pickle.dumps({"a": np.zeros(3)}), "write Parquet"),
+        ("data.parquet", pickle.dumps({"a": np.zeros(3)}), "is a pickle, .* write Parquet"),
         ("a.csv.gz", b"\x1f\x8b\x08\x00", "decompress"),
-        ("a.feather", b"ARROW1\0\0", "reads Parquet"),
+        ("a.feather", b"ARROW1\0\0", "is an Arrow file: write it as Parquet"),
         ("a.tsv", b"a\tb\n", "reads Parquet"),
-        ("a.json", b"{}", "reads Parquet"),
-        ("a.parquet", b"a,b\n1,2\n", "no Parquet file"),
+        ("a.json", b"{}", "is JSON"),
+        ("a.parquet", b"a,b\n1,2\n", "is no Parquet file, .*separated by commas: rename it to .csv"),
+        ("a.parquet", b"\x01\x02", r"it starts with '\\x01\\x02'"),
+        ("b.tsv", b"a,b\n", "separated by commas: rename it to .csv"),
+        ("b.txt", b"a\tb\n", "separated by tabs: save it with commas"),
+        ("a.csv", b'{"id": "a"}\n{"id": "b"}\n', "is JSON, .*write its rows as Parquet or CSV"),
+        ("a.parquet", b'[\n {"id": 1}]', "is JSON"),
+        ("a.csv", b"\xef\xbb\xbf<!DOCTYPE html>\n<p>Sign in", "is an HTML page: download the file itself"),
+        ("b.csv", b"version https://git-lfs.github.com/spec/v1\noid", r"is a Git LFS pointer: .*git lfs pull"),
+        ("b.parquet", b"version https://git-lfs.github.com/spec/v1\noid", r"is a Git LFS pointer: .*git lfs pull"),
+        ("a.csv", b"%PDF-1.7\n", "is a PDF document: save its table"),
+        ("a.parquet", b"ORC\x0a\x0b\x0c\0", "is an ORC file: write it as Parquet"),
+        ("a.avro", b"Obj\x01\x04", "is an Avro file"),
+        ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", r"is a workbook .*: save it as CSV \(UTF-8\) or Parquet"),
+        ("a.xlsx", b"PK\x03\x04", r"a workbook: save it as CSV \(UTF-8\) or Parquet"),
+        ("a.csv", b"7z\xbc\xaf\x27\x1c", "is a 7z archive: unpack it"),
+        ("a.csv", b"Rar!\x1a\x07\x01\0", "is a rar archive: unpack it"),
+        ("a.parquet", b"PARE", "is an encrypted Parquet file"),
+        ("head.json", b'{"dim": 2, "classes": ["a"]}', "is a linear head, no table: are DATA and --head swapped"),
+        ("head.csv", b'{"W": [' + b"1," * 9999 + b'1],\n"b": []}', "is a linear head, no table: are DATA"),
     ],
 )
 def test_other_kinds_of_files_are_refused_with_what_to_do(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=message) as caught:
         open_tables([str(tmp_path / name)])
+    assert len(str(caught.value).replace(str(tmp_path), "")) < 180
+
+
+def test_a_database_is_named_as_one(tmp_path):
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.csv")) as base:
+        base.execute("create table a (b)")
+    with pytest.raises(DataError, match="is an SQLite database: export the table"):
+        open_tables([str(tmp_path / "a.csv")])
 
 
 def test_a_pickle_is_never_loaded(tmp_path):

@@ -17,7 +17,7 @@ from headeval.files.examples import read_examples
 from headeval.files.row_faults import Place, RowFaults
 from headeval.files.tables import open_tables
 from headeval.files.vector_blocks import embedding_blocks, embedding_columns
-from headeval.files.vectors import EmbeddingColumns, VectorReader
+from headeval.files.vectors import EmbeddingColumns, VectorReader, find_embedding
 
 FLOATS = {"float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64()}
 
@@ -400,3 +400,35 @@ def test_cells_that_are_no_vector_are_named(tmp_path, cell, message):
     for reader in (read, read_csv):
         with pytest.raises(DataError, match=f"{message}.* in row 3"):
             reader(tmp_path, cells)
+
+
+@pytest.mark.parametrize(
+    ("first", "message"),
+    [
+        ("0.5,-0.25", "looks like data"),  # of which 0.5 and 0.6 would even be numbers in a row
+        ("0.5,0.6", "looks like data"),
+        ("0.1,0.2", "looks like data"),
+        ("3,7", "looks like data"),
+        ("safe,0.5,0.25", "looks like data"),
+    ],
+)
+def test_a_csv_file_without_a_header_is_told_so(tmp_path, first, message):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{first}\n{first}\n")
+    tables = open_tables([str(path)])
+    with pytest.raises(DataError, match=rf"{message}.*: is the header missing\?"):
+        find_embedding(tables, "embedding")
+    if first.count(",") == 2:
+        with pytest.raises(DataError, match=r"has no column 'label': its first line looks like data .*header missing"):
+            tables.files[0].field("label", option="--label")
+
+
+def test_numbers_that_count_columns_are_a_header(tmp_path):
+    """Also beside one that is the level of a quantile."""
+    (tmp_path / "a.csv").write_text("label,0,1,2\nx,1,2,3\n")
+    assert find_embedding(open_tables([str(tmp_path / "a.csv")]), "embedding").columns == ("0", "1", "2")
+    (tmp_path / "c.csv").write_text("id,2023,2024\nx,1,2\n")
+    with pytest.raises(DataError, match="is missing among the numbered columns '2023' to '2024'"):
+        find_embedding(open_tables([str(tmp_path / "c.csv")]), "embedding")
+    (tmp_path / "b.csv").write_text("e0,e1,0.9\n1,2,3\n")
+    assert find_embedding(open_tables([str(tmp_path / "b.csv")]), "e").columns == ("e0", "e1")

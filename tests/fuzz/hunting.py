@@ -104,7 +104,7 @@ def hunt(name: str, *, seconds: float, seed: int, engine: str, current: Current)
 
 def _hunt_guided(name: str, seconds: float, seed: int, current: Current) -> int:
     """Let libFuzzer choose the inputs, by the lines of headeval that they reach."""
-    import atheris  # type: ignore[import-untyped, unused-ignore]
+    import atheris  # type: ignore[import-untyped, unused-ignore]  # without types, or not installed
 
     with atheris.instrument_imports(include=["headeval"], enable_loader_override=False):
         target = load(name)
@@ -141,7 +141,7 @@ def _fails(check: Callable[[bytes], None], data: bytes) -> tuple[object, ...]:
     """Return what tells one failure from another: the error and where it was raised; nothing where all is well."""
     try:
         check(data)
-    except Exception as error:
+    except Exception as error:  # whatever it is, it is a finding
         frames = traceback.extract_tb(error.__traceback__)
         return (type(error), *((frame.filename, frame.lineno) for frame in frames[-1:]))
     return ()

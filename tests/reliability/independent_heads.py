@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 DEEPEST = 32
+LONGEST_INTEGER = 308  # digits; what has more is read as a float
 KEYS = {"embedding_model", "dim", "classes", "W", "b", "threshold"}
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
@@ -123,7 +124,9 @@ class _Parser:
             raise NotAHeadError("value")
         number = float(found[0])
         require(math.isfinite(number), "finite")
-        return (int(found[0]) if found[0].lstrip("-").isdigit() and len(found[0]) < 300 else number), found.end()
+        return (
+            int(found[0]) if found[0].lstrip("-").isdigit() and len(found[0].lstrip("-")) <= LONGEST_INTEGER else number
+        ), found.end()
 
     def _array(self, at: int, depth: int) -> tuple[list[Any], int]:
         items: list[Any] = []

@@ -1,17 +1,17 @@
-"""Many command lines, one after the other, in a process with limited memory and time.
+"""Many command lines, one after the other, in a process with limited memory and time; on Linux alone.
 
-One child works through the cases, so that a case costs no start of Python. Where it crashes or hangs, the case it was
-at is the one to blame, and a new child takes the next. Nothing is forked: pyarrow's threads would not survive that.
-The child refuses every network connection, and reports what it did that no reader of data should do.
+One child works through the cases of all tests, so that a case costs no start of Python. Where it crashes or hangs, the
+case it was at is the one to blame, and a new child takes the next. Nothing is forked: pyarrow's threads would not
+survive that. The child refuses every network connection, and reports what it did that no reader of data should do.
 """
 
+import atexit
 import contextlib
 import functools
 import importlib
 import io
 import json
 import os
-import resource
 import select
 import subprocess
 import sys
@@ -26,6 +26,8 @@ from typing import Any, BinaryIO
 RUN = "headeval.cli.main:run"
 GIB = 2**30
 _START_SECONDS = 120.0
+_MOST_CHILDREN = 2  # that wait for cases
+_WALL = 20  # seconds on the wall, for one of the processor: a loaded machine is slow, and a child may wait for ever
 # Python's names of what would be code from data, or a way out (sys.addaudithook).
 _NEVER = ("pickle.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "subprocess.", "socket.", "ctypes.", "code.")
 
@@ -68,45 +70,41 @@ def outcomes(
     ----------
     folder : where the children run and the files of the cases are written.
     memory : bytes of address space beyond those of a child that has everything imported.
-    seconds : how long a case may take.
+    seconds : how long a case may take, of the processor.
     function : "module:name" of what takes the arguments and returns an exit code.
     """
-    child: _Child | None = None
-    try:
-        for case in cases:
-            for name, content in case.files.items():
-                (folder / name).write_bytes(content)
-            if child is None:
-                child = _Child(folder, memory, function)
-            outcome = child.outcome(case, seconds)
-            if outcome.code is None:
-                child.close()
-                child = None
-            yield outcome
-    finally:
-        if child is not None:
-            child.close()
+    if not sys.platform.startswith("linux"):
+        import pytest  # not for the child
+
+        pytest.skip("the limits of memory and time are those of Linux")
+    for case in cases:
+        for name, content in case.files.items():
+            (folder / name).write_bytes(content)
+        outcome = _child(memory).outcome(case, folder, function, seconds)
+        if outcome.code is None:
+            _CHILDREN.pop(memory).close()
+        yield outcome
 
 
 class _Child:
-    def __init__(self, folder: Path, memory: int, function: str) -> None:
+    def __init__(self, memory: int) -> None:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child; a pipe could fill up
         paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._process = subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", __file__, str(memory), function],
-            cwd=folder,
+            [sys.executable, "-X", "faulthandler", __file__, str(memory)],
             env=_environment() | {"PYTHONPATH": os.pathsep.join(paths)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
         )
-        assert self._answer(_START_SECONDS) is not None, self._last_words()
+        assert self._answer(_START_SECONDS / _WALL) is not None, self._last_words()
 
-    def outcome(self, case: Case, seconds: float) -> Outcome:
+    def outcome(self, case: Case, folder: Path, function: str, seconds: float) -> Outcome:
         began = time.monotonic()
+        asked = {"arguments": list(case.arguments), "folder": str(folder), "function": function}
         stream: Any = self._process.stdin
         with contextlib.suppress(BrokenPipeError):
-            stream.write(json.dumps(list(case.arguments)).encode() + b"\n")
+            stream.write(json.dumps(asked).encode() + b"\n")
             stream.flush()
         answer = self._answer(seconds)
         took = time.monotonic() - began
@@ -125,14 +123,42 @@ class _Child:
 
     def _answer(self, seconds: float) -> dict[str, Any] | None:
         stream: Any = self._process.stdout
-        if not select.select([stream], [], [], seconds)[0]:
-            return None
+        begin, end = self._processor(), time.monotonic() + seconds * _WALL
+        while not select.select([stream], [], [], 1.0)[0]:
+            if self._processor() > begin + seconds or time.monotonic() > end:
+                return None
         line = stream.readline()
         return json.loads(line) if line.endswith(b"\n") else None
+
+    def _processor(self) -> float:
+        """Return the seconds of the processor that the child has taken."""
+        with contextlib.suppress(OSError):
+            *_, after = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")
+            user, system = after.split()[11:13]
+            return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        return 0.0
 
     def _last_words(self) -> str:
         self._said.seek(0)
         return self._said.read().decode("utf-8", "replace")[-4000:]
+
+
+_CHILDREN: dict[int, _Child] = {}  # by their memory, the one used last at the end
+
+
+def _child(memory: int) -> _Child:
+    """Return the child with this limit, which is started if it does not wait yet."""
+    found = _CHILDREN.pop(memory, None) or _Child(memory)
+    _CHILDREN[memory] = found
+    if len(_CHILDREN) > _MOST_CHILDREN:
+        _CHILDREN.pop(next(iter(_CHILDREN))).close()
+    return found
+
+
+@atexit.register
+def _close_all() -> None:
+    for child in _CHILDREN.values():
+        child.close()
 
 
 def _environment() -> dict[str, str]:
@@ -141,13 +167,11 @@ def _environment() -> dict[str, str]:
     return kept | {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
 
 
-def _serve(memory: int, function: str) -> None:
+def _serve(memory: int) -> None:
     """Answer one line of JSON on stdin by one on what was stdout, until there is no more."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # whatever C++ prints is kept apart from the answers
     sys.meta_path.insert(0, _WithoutPandas())
-    module, _, name = function.partition(":")
-    call = getattr(importlib.import_module(module), name)
     _import_all()
     events: list[str] = []
     sys.addaudithook(lambda event, _: events.append(event) if event.startswith(_NEVER) else None)
@@ -155,8 +179,12 @@ def _serve(memory: int, function: str) -> None:
     _limit(memory)
     _send(answers, {})
     for line in sys.stdin:
+        asked = json.loads(line)
+        os.chdir(asked["folder"])
+        module, _, name = asked["function"].partition(":")
+        call = getattr(importlib.import_module(module), name)
         events.clear()
-        _send(answers, _answered(call, json.loads(line)) | {"events": sorted(set(events))})
+        _send(answers, _answered(call, asked["arguments"]) | {"events": sorted(set(events))})
 
 
 class _WithoutPandas:
@@ -186,6 +214,9 @@ def _import_all() -> None:
 
     import headeval.files.schemas as schemas
 
+    for name in ("headeval.cli.main", "reliability.independent_heads"):  # all that is called
+        importlib.import_module(name)
+
     # The options are the same for every case: looking them up anew would be half of the time.
     typer.main.get_command = functools.cache(typer.main.get_command)
     schemas.validator("linear-head")
@@ -197,6 +228,8 @@ def _import_all() -> None:
 
 
 def _limit(memory: int) -> None:
+    import resource
+
     with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - what is taken by now
         taken = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + memory, taken + memory))
@@ -208,4 +241,4 @@ def _send(answers: BinaryIO, value: Mapping[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]), sys.argv[2])
+    _serve(int(sys.argv[1]))

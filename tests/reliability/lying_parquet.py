@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,8 @@ def of_first(**lies: object) -> bytes:
 
 def coded(page: bytes, **lies: object) -> bytes:
     dictionary = struct.pack("<2d", 0.5, 0.25)
-    first = Column(b"e0", DOUBLE, page, encoding=RLE_DICTIONARY, dictionary=dictionary, **lies)  # type: ignore[arg-type]
+    told: dict[str, Any] = {"encoding": RLE_DICTIONARY, "dictionary": dictionary} | lies
+    first = Column(b"e0", DOUBLE, page, **told)
     return parquet([first, *columns()[1:]], n_rows=N)
 
 

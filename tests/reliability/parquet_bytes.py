@@ -7,6 +7,7 @@ the structures are written in Thrift's compact protocol.
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 I32, I64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12
 Value = "int | bytes | Sequence[Value] | Fields"
@@ -80,13 +81,13 @@ class Column:
     dictionary_header: Mapping[int, tuple[int, object]] = field(default_factory=dict)
 
 
-def doubles(name: str, values: Sequence[float], **lies: object) -> Column:
-    return Column(name.encode(), DOUBLE, struct.pack(f"<{len(values)}d", *values), **lies)  # type: ignore[arg-type]
+def doubles(name: str, values: Sequence[float], **lies: Any) -> Column:
+    return Column(name.encode(), DOUBLE, struct.pack(f"<{len(values)}d", *values), **lies)
 
 
-def texts(name: str, values: Sequence[str], **lies: object) -> Column:
+def texts(name: str, values: Sequence[str], **lies: Any) -> Column:
     page = b"".join(struct.pack("<I", len(value)) + value.encode() for value in values)
-    return Column(name.encode(), BYTE_ARRAY, page, text=True, **lies)  # type: ignore[arg-type]
+    return Column(name.encode(), BYTE_ARRAY, page, text=True, **lies)
 
 
 def parquet(

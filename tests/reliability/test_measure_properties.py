@@ -352,7 +352,7 @@ SAMPLES = {
 }
 EVALUATIONS = {
     f"evaluate {kind}": Measure(
-        lambda r, kind=kind: [  # type: ignore[misc]
+        lambda r, kind=kind: [  # type: ignore[misc]  # the default is of no declared type
             getattr(evaluate(r["p" if kind == "prob" else "z"], r["y"], kind=kind, confidence=None), name).value
             for name in METRICS
         ],

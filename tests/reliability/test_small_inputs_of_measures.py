@@ -130,7 +130,7 @@ def test_a_block_of_one_logit_that_could_be_a_probability_is_read_as_the_caller_
 
 def test_scores_are_of_the_kind_that_is_named_and_of_no_other() -> None:
     with pytest.raises(TypeError, match="kind"):
-        evaluate([0.0, 1.0], [0, 1])  # type: ignore[call-arg]
+        evaluate([0.0, 1.0], [0, 1])  # type: ignore[call-arg]  # that is the point
     assert evaluate([0.0, 1.0], [0, 1], kind="logit").brier.value == pytest.approx(
         (0.25 + (1 / (1 + math.e)) ** 2) / 2, abs=ROUNDING
     )

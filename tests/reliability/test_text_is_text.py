@@ -319,14 +319,18 @@ def test_no_command_says_what_a_terminal_obeys(led: Journey) -> None:
         assert seen(outcome.out + outcome.err) <= {"\n"}, what
 
 
+# Where an option reads the text: names of classes must differ, and one with a line break stands in quotes.
+TAKEN_AT_ITS_WORD = {"error 29": {2, 3}}
+
+
 def test_every_command_ends_as_with_a_harmless_name(led: Journey, harmless: Journey) -> None:
     """The text decides no exit code, but where an option takes it for what it says: a number, a name of a class."""
     expected = harmless.said
     for what, outcome in led.said.items():
-        assert outcome.code in ({2, 3, 4, 6} if what.startswith("error") else {expected[what].code}), (
-            what,
-            outcome.err,
-        )
+        lines = [len(each.err.splitlines()) for each in (outcome, expected[what])]
+        if what not in TAKEN_AT_ITS_WORD:
+            assert (outcome.code, lines[0]) == (expected[what].code, lines[1]), (what, outcome.err)
+        assert outcome.code in {expected[what].code, *TAKEN_AT_ITS_WORD.get(what, ())}, (what, outcome.err)
         if outcome.code in {2, 3, 4, 5, 6}:
             first, *more = outcome.err.splitlines()[-3:]
             assert "headeval: " in outcome.err, what
@@ -406,7 +410,7 @@ def test_markdown_has_the_structure_of_a_harmless_one(led: Journey, harmless: Jo
 def test_junit_is_well_formed_has_the_same_elements_and_gives_the_names_back_escaped(
     led: Journey, harmless: Journey, name: str
 ) -> None:
-    document, plain = (ElementTree.fromstring(each.read(name)) for each in (led, harmless))  # noqa: S314
+    document, plain = (ElementTree.fromstring(each.read(name)) for each in (led, harmless))  # noqa: S314 - just written
     assert [(each.tag, *each.attrib) for each in document.iter()] == [(each.tag, *each.attrib) for each in plain.iter()]
     assert seen("".join(value for each in document.iter() for value in (*each.attrib.values(), each.text or ""))) <= {
         "\n"
@@ -502,36 +506,28 @@ def test_naughty_strings_are_columns_slices_and_groups(tmp_path: Path, every: in
     names = unique(NAUGHTY)[::every]
     n = 2 * len(names)
     columns = {name: ["a", name] * len(names) for name in names}
-    data = scored(tmp_path, {**columns, "as slices": names * 2}, n)
+    slices = [names[at : at + 500] for at in range(0, len(names), 500)]  # no more are judged of one column
+    as_slices = {f"as slices {at}": (part * n)[:n] for at, part in enumerate(slices)}
+    data = scored(tmp_path, {**columns, **as_slices}, n)
     by = [option for name in names for option in ("--by", name)]
-    few = (
-        "--prob",
-        "p score",
-        "--label",
-        "y label",
-        "--resamples",
-        0,
-        "--group",
-        names[-1],
-        "--html",
-        tmp_path / "p.html",
-    )
-    told = headeval("report", data, *by, *few)
-    document = headeval("report", data, *by, *few[:-2], "--format", "json")
+    scores = ("--prob", "p score", "--label", "y label")
+    few = (*scores, "--resamples", 0, "--group", names[-1])
+    page = ("--html", tmp_path / "p.html") if every == 40 else ()  # with a thousand slices a page takes its time
+    told = headeval("report", data, *by, *few, *page)
+    document = headeval("report", data, *by, *few, "--format", "json")
     assert (told.code, document.code) == (0, 0), told.err
     assert seen(told.out + told.err + document.out) <= {"\n"}
-    slices = json.loads(document.out)["slices"]
-    assert {(part["column"], part["value"]) for part in slices} == {
+    assert {(part["column"], part["value"]) for part in json.loads(document.out)["slices"]} == {
         (name, each) for name in names for each in ("a", name)
     }
-    told = headeval("report", data, "--by", "as slices", *few[:-2])
+    told = headeval("report", data, *(option for name in as_slices for option in ("--by", name)), *few)
     assert (told.code, seen(told.out + told.err)) == (0, {"\n"})
     if every == 40:
         tame = scored(tmp_path, {**{f"c{at}": ["a", "b"] * len(names) for at in range(len(names))}}, n)
         by = [option for at in range(len(names)) for option in ("--by", f"c{at}")]
-        page = (tmp_path / "p.html").read_text(encoding="utf-8")
-        assert headeval("report", tame, *by, *few[:-4], "--group", "c1", *few[-2:], "--force").code == 0
-        assert Skeleton(page).tags == Skeleton((tmp_path / "p.html").read_text(encoding="utf-8")).tags
+        hostile = (tmp_path / "p.html").read_text(encoding="utf-8")
+        assert headeval("report", tame, *by, *scores, "--resamples", 0, "--group", "c1", *page, "--force").code == 0
+        assert Skeleton(hostile).tags == Skeleton((tmp_path / "p.html").read_text(encoding="utf-8")).tags
 
 
 @pytest.mark.parametrize("every", [pytest.param(8, marks=pytest.mark.slow), 60])

@@ -52,6 +52,8 @@ def _explained_locally(error: BaseException) -> str:
         return "may not be read: permission denied"
     if isinstance(error, MemoryError):
         return f"does not fit into memory: {_reason(error)}; write it in smaller row groups, or use fewer columns"
+    if isinstance(error, NotImplementedError):
+        return f"cannot be read, it holds what pyarrow does not support: {_reason(error)}"
     return f"cannot be read, it may be damaged or cut short: {_reason(error)}"
 
 

@@ -4,6 +4,7 @@ Types are given to single columns later, by those who need numbers: a column rea
 and what a cell means never depends on which cells happened to come first.
 """
 
+import codecs
 import csv
 import io
 import re
@@ -72,7 +73,8 @@ def read_batches(path: Location, names: tuple[str, ...], offset: int) -> Iterato
         stream.seek(offset)
         waiting: pa.RecordBatch | None = None
         rows = 0
-        for batch in _parsed(path, _EndMarked(stream, len(names)), names):
+        marked = _EndMarked(stream, len(names))
+        for batch in _parsed(path, marked, names):
             if waiting is not None:
                 rows += waiting.num_rows
                 yield waiting
@@ -80,6 +82,8 @@ def read_batches(path: Location, names: tuple[str, ...], offset: int) -> Iterato
         if waiting is None or waiting.column(0)[-1].as_py() != _LAST_ROW:
             rows += 0 if waiting is None else waiting.num_rows
             raise DataError(f"{shown(path)}: a quote that opens in row {rows} is never closed")
+        if not marked.is_text:
+            raise DataError(f"{shown(path)} is not UTF-8 text: save it as UTF-8")
         if waiting.num_rows > 1:
             yield waiting.slice(0, waiting.num_rows - 1)
 
@@ -169,11 +173,15 @@ class _EndMarked(io.RawIOBase):
     """A binary stream followed by one more row, `_LAST_ROW`, with empty cells up to `width`.
 
     It begins with a byte-order mark, which Arrow takes away: else it would take away one that begins the first cell.
+    Arrow looks at cells without their quotes: a character cut in two by a quote would be whole, in a file that is no
+    text. So `is_text` says whether all that was read is UTF-8.
     """
 
     def __init__(self, stream: BinaryIO, width: int) -> None:
         self._stream: Any = stream  # `readinto` is not declared of every binary stream
         self._mark = _BOM
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self.is_text = True
         self._tail = io.BytesIO(f"\n{_LAST_ROW}{',' * (width - 1)}\n".encode())
 
     def readable(self) -> bool:
@@ -183,4 +191,10 @@ class _EndMarked(io.RawIOBase):
         begin, self._mark = len(self._mark), b""
         buffer[:begin] = _BOM[:begin]
         rest = memoryview(buffer)[begin:]
-        return begin + int(self._stream.readinto(rest) or self._tail.readinto(rest))
+        length = int(self._stream.readinto(rest) or 0)
+        if self.is_text:
+            try:
+                self._decoder.decode(bytes(rest[:length]))
+            except UnicodeDecodeError:
+                self.is_text = False
+        return begin + (length or self._tail.readinto(rest))

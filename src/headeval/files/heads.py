@@ -4,28 +4,24 @@ import json
 import math
 import os
 import stat
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from headeval.errors import HeadError
 from headeval.files.atomic import write_atomically
+from headeval.files.head_rules import schema_problems, shape_problems
 from headeval.files.locations import looks_remote, masked_uri
-from headeval.files.schemas import validator
 from headeval.files.strict_json import DEEPEST, LONGEST_INTEGER, DocumentError, member, parse_strict, refuse
 from headeval.head import LinearHead
 from headeval.printable import listed, printable, quoted
 
-if TYPE_CHECKING:
-    from jsonschema import ValidationError
-
 _MOST_BYTES = 512 * 2**20
+_TABLE_SUFFIXES = frozenset({".csv", ".tsv"})  # Parquet is known by its content
 _UNKNOWN_MODELS = frozenset({"", "unspecified"})
-_STAND_INS = {"classes": ["reference", "flagged"], "W": [[0.0], [0.0]], "b": [0.0, 0.0]}
 
 
 def read_head(path: str | os.PathLike[str]) -> LinearHead:
@@ -52,7 +48,8 @@ def read_head(path: str | os.PathLike[str]) -> LinearHead:
     try:
         return _parsed(_contents(path))
     except DocumentError as error:
-        raise HeadError(f"{printable(str(path))}: {error}") from error
+        swapped = "; are DATA and --head swapped?" if path.suffix.lower() in _TABLE_SUFFIXES else ""
+        raise HeadError(f"{printable(str(path))}: {error}{swapped}") from error
     except MemoryError as error:
         raise HeadError(f"{printable(str(path))}: takes more memory to read than there is") from error
 
@@ -127,14 +124,29 @@ def check_embedding_model(head: LinearHead, *, name: str | None, source: str) ->
     if name is None or name in _UNKNOWN_MODELS or head.embedding_model in _UNKNOWN_MODELS:
         return
     if name != head.embedding_model:
+        same = f"if they are one model, name it as the head does: --embedding-model {quoted(head.embedding_model)}"
+        other = "weights and thresholds do not transfer between embedding models"
         raise HeadError(
             f"{printable(source)}: the embeddings are from {quoted(name)}, the head was fitted on "
-            f"{quoted(head.embedding_model)}; weights and thresholds do not transfer between embedding models"
+            f"{quoted(head.embedding_model)}; {other}" + (f"\n{same}" if one_model(name, head.embedding_model) else "")
         )
+
+
+def one_model(name: str, other: str) -> bool:
+    """Whether two names differ by their owner, which stands before a slash, or by their case alone.
+
+    Examples
+    --------
+    >>> one_model("sentence-transformers/all-MiniLM-L6-v2", "all-minilm-l6-v2"), one_model("a/small", "a/large")
+    (True, False)
+    """
+    return name.rsplit("/", 1)[-1].casefold() == other.rsplit("/", 1)[-1].casefold()
 
 
 def _contents(path: Path) -> bytes:
     try:
+        if not _may_hold_a_head(path.stat().st_mode):
+            raise DocumentError("is a device, expected a linear-head file")
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             has_size = stat.S_ISREG(status.st_mode)  # a pipe has none
@@ -150,10 +162,17 @@ def _contents(path: Path) -> bytes:
         raise HeadError(f"{printable(str(path))}: cannot be read: {error.strerror or 'unknown error'}") from error
 
 
+def _may_hold_a_head(mode: int) -> bool:
+    """Whether reading ends: a device can go on for ever; a pipe, also one of the shell's, ends with its writer."""
+    return not (stat.S_ISCHR(mode) or stat.S_ISBLK(mode))
+
+
 def _parsed(data: bytes) -> LinearHead:
+    if data.startswith(b"PAR1"):
+        raise DocumentError("is a Parquet table, no head: are DATA and --head swapped?")
     document: Any = parse_strict(data)
-    refuse(_schema_problems(document))
-    refuse(_shape_problems(document))
+    refuse(schema_problems(document))
+    refuse(shape_problems(document))
     return LinearHead(
         embedding_model=document["embedding_model"],
         classes=tuple(document["classes"]),
@@ -162,96 +181,6 @@ def _parsed(data: bytes) -> LinearHead:
         threshold=document["threshold"],
         metrics=document.get("metrics", {}),
     )
-
-
-def _schema_problems(document: object) -> Iterator[str]:
-    """Apply linear-head.schema.json; to the items of W, b and classes the same rules in a faster way.
-
-    A validator takes microseconds for each number, and quadratic time to compare items of mixed types.
-    """
-    if not isinstance(document, dict):
-        yield f"$: is {_kind(document)}, expected an object"
-        return
-    light = document | {key: value for key, value in _STAND_INS.items() if key in document}
-    classes = document.get("classes")
-    if isinstance(classes, list) and set(map(type, classes)) <= {str}:
-        light["classes"] = classes
-    errors = validator("linear-head").iter_errors(light)
-    yield from dict.fromkeys(map(_explained, sorted(errors, key=lambda error: [str(step) for step in error.path])))
-    if "classes" in document and light["classes"] is not classes:
-        yield from _item_problems(classes, "$.classes", fewest=2, types={str}, expected="a string")
-    if "W" in document:
-        yield from _item_problems(document["W"], "$.W", fewest=2, types={list}, expected="an array")
-        for c, row in enumerate(document["W"] if isinstance(document["W"], list) else []):
-            if isinstance(row, list):
-                yield from _item_problems(row, f"$.W[{c}]", fewest=1, types={int, float}, expected="a number")
-    if "b" in document:
-        yield from _item_problems(document["b"], "$.b", fewest=2, types={int, float}, expected="a number")
-
-
-def _item_problems(value: object, path: str, *, fewest: int, types: set[type], expected: str) -> Iterator[str]:
-    if not isinstance(value, list):
-        yield f"{path}: is {_kind(value)}, expected an array"
-        return
-    if len(value) < fewest:
-        yield f"{path}: has {_counted(value, 'item')}, expected at least {fewest}"
-    if not set(map(type, value)) <= types:  # the exact types: a bool is no number
-        for i, item in enumerate(value):
-            if type(item) not in types:
-                yield f"{path}[{i}]: is {_kind(item)}, expected {expected}"
-
-
-def _shape_problems(document: dict[str, Any]) -> Iterator[str]:
-    classes, W, b, dim = (document[key] for key in ("classes", "W", "b", "dim"))
-    if len(W) != len(classes):
-        yield f"$.W: has {_counted(W, 'row')}, expected {len(classes)}, one for each class"
-    if len(b) != len(classes):
-        yield f"$.b: has {_counted(b, 'number')}, expected {len(classes)}, one for each class"
-    for c, row in enumerate(W):
-        if len(row) != dim:
-            yield f"$.W[{c}]: has {_counted(row, 'number')}, expected dim = {_number(dim)}"
-
-
-def _explained(error: "ValidationError") -> str:
-    """Return place and reason of a schema violation in this project's words."""
-    path = "$"
-    for step in error.absolute_path:
-        path = f"{path}[{step}]" if isinstance(step, int) else member(path, step)
-    value, rule = error.instance, error.validator_value
-    match error.validator:
-        case "type":
-            reason = f"is {_kind(value)}, expected {'an' if rule[0] in 'aio' else 'a'} {rule}"
-        case "required":
-            reason = f"has no key {listed(key for key in rule if key not in value)}"
-        case "additionalProperties":
-            unknown = listed(key for key in value if key not in error.schema["properties"])
-            reason = f"has the unknown key {unknown}; whatever has no key of its own belongs under 'metrics'"
-        case "minLength":
-            reason = "is an empty string"
-        case "minimum" | "maximum":
-            reason = f"is {_number(value)}, expected at {'least' if error.validator == 'minimum' else 'most'} {rule}"
-        case "minItems":
-            reason = f"has {_counted(value, 'item')}, expected at least {rule}"
-        case "uniqueItems":
-            reason = f"holds {quoted(next(name for name, n in Counter(value).items() if n > 1))} more than once"
-        case _:
-            reason = printable(error.message, longest=120)
-    return f"{path}: {reason}"
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f"the number {_number(value)}"
-    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
-    return names[type(value)]
-
-
-def _counted(items: list[object], noun: str) -> str:
-    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
-
-
-def _number(value: float) -> str:
-    return printable(str(value), longest=24)
 
 
 def _encoded(document: dict[str, Any]) -> bytes:

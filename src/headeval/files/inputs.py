@@ -11,6 +11,7 @@ from headeval.errors import DataError
 from headeval.files.arrow_errors import reading, shown
 from headeval.files.foreign import foreign_kind
 from headeval.files.locations import Location, RemoteFile, is_uri, local_path, masked_uri, parse_uri
+from headeval.files.other_text import json_kind, text_advice
 from headeval.printable import quoted
 
 Kind = Literal["parquet", "csv"]
@@ -19,7 +20,6 @@ _PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 _CSV_SUFFIXES = frozenset({".csv"})
 _PARQUET_MAGIC = b"PAR1"
 _READ = "headeval reads Parquet (.parquet, .pq) and CSV (.csv) files"
-_CONVERT = "convert it to Parquet with one list column of numbers, for example with pyarrow"
 
 
 def find_files(data: Sequence[str]) -> list[Location]:
@@ -125,19 +125,21 @@ def kind_of(path: Location) -> Kind:
     DataError : where it cannot be read or is neither; pickles are recognised and never loaded.
     """
     suffix = path.suffix.lower()
+    advice = ""
     with reading(path), path.open("rb") as stream:
-        start = stream.read(len(_PARQUET_MAGIC))
+        is_parquet = stream.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
         stream.seek(0)
-        foreign = "" if start == _PARQUET_MAGIC else foreign_kind(stream, suffix)
-    if start == _PARQUET_MAGIC:
+        foreign = None if is_parquet else foreign_kind(stream, suffix) or json_kind(stream, suffix)
+        if not (is_parquet or foreign or suffix in _CSV_SUFFIXES):
+            advice = text_advice(stream)
+    if is_parquet:
         if suffix in _CSV_SUFFIXES:
             raise DataError(f"{shown(path)} is named .csv but holds Parquet: rename it to .parquet")
         return "parquet"
     if foreign:
-        advice = "" if foreign.endswith("first") else f"; {_READ}: {_CONVERT}"
-        raise DataError(f"{shown(path)} {foreign}{advice}")
-    if suffix in _PARQUET_SUFFIXES:
-        raise DataError(f"{shown(path)} is no Parquet file: it does not start with {quoted('PAR1')}")
+        raise DataError(f"{shown(path)} {foreign}")
     if suffix in _CSV_SUFFIXES:
         return "csv"
-    raise DataError(f"{shown(path)} is of no known kind: {_READ}")
+    if suffix in _PARQUET_SUFFIXES:
+        raise DataError(f"{shown(path)} is no Parquet file, which starts with {quoted('PAR1')}: {advice}")
+    raise DataError(f"{shown(path)} is of no known kind: {_READ}; {advice}")

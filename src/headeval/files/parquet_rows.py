@@ -100,8 +100,18 @@ def _held(file: "ParquetFile", group: int) -> int:
 def _read(
     file: "ParquetFile", groups: Iterable[int], batch_size: int, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    batches: Iterator[pa.RecordBatch] = file.iter_batches(batch_size, row_groups=list(groups), columns=list(columns))
-    return batches
+    # A batch across row groups would need coded values within lists or structs in pieces, which pyarrow does not do.
+    together = not any(_holds_codes_inside(field.type) for field in file.schema_arrow if field.name in set(columns))
+    for numbers in [list(groups)] if together else [[number] for number in groups]:
+        yield from file.iter_batches(batch_size, row_groups=numbers, columns=list(columns))
+
+
+def _holds_codes_inside(kind: pa.DataType) -> bool:
+    """Whether lists, structs or maps of this type hold dictionary-encoded values at any depth."""
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    inner = [kind.field(number).type for number in range(kind.num_fields)]
+    return any(pa.types.is_dictionary(one) or _holds_codes_inside(one) for one in inner)
 
 
 def _fetched(
@@ -165,7 +175,7 @@ def _row_bytes(file: "ParquetFile", field: pa.Field) -> int:
         return int(kind.list_size * kind.value_type.bit_width // 8)
     if not pa.types.is_nested(kind):
         return 0
-    first = next(file.iter_batches(batch_size=_ROWS_MEASURED, columns=[field.name]), None)
+    first = next(_read(file, range(file.metadata.num_row_groups), _ROWS_MEASURED, [field.name]), None)
     if first is None or first.num_rows == 0:
         return 0
     first.validate(full=True)

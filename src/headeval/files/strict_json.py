@@ -53,8 +53,13 @@ def parse_strict(data: bytes) -> object:
     try:
         value = json.loads(text, object_pairs_hook=_object_without_duplicates, parse_int=_integer)
     except json.JSONDecodeError as error:
-        reason = "text after the end of the document" if error.msg == "Extra data" else error.msg
-        raise DocumentError(f"line {error.lineno}, column {error.colno}: is not valid JSON: {reason}") from error
+        at, reason = error.pos, error.msg
+        if reason == "Extra data":
+            reason = "text after the end of the document"
+        elif (comma := _needless_comma(text, at)) is not None:
+            at, reason = comma, "a comma too many? (numbers are written with a point)"
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        raise DocumentError(f"line {line}, column {column}: is not valid JSON: {reason}") from error
     refuse(_value_problems(value, "$"))
     return value
 
@@ -78,7 +83,7 @@ def _decoded(data: bytes) -> str:
     if not data.strip():
         raise DocumentError("is empty")
     if foreign := foreign_kind(io.BytesIO(data)):
-        raise DocumentError(foreign)
+        raise DocumentError(f"{foreign.kind}; expected JSON")
     if data.startswith(codecs.BOM_UTF8):
         raise DocumentError("starts with a byte-order mark; save it as UTF-8 without one")
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in data[:4]:
@@ -87,6 +92,14 @@ def _decoded(data: bytes) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DocumentError(f"is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}") from error
+
+
+def _needless_comma(text: str, at: int) -> int | None:
+    """Return where the comma stands that made a parser stop at `at`, if one did: releases of Python stop elsewhere."""
+    if text[at : at + 1] == ",":
+        return at
+    before = len(text[:at].rstrip()) - 1
+    return before if text[before : before + 1] == "," and re.match(r"[\]}0-9]", text[at : at + 1]) else None
 
 
 def _is_deeper_than(data: bytes, limit: int) -> bool:

@@ -2,6 +2,7 @@
 
 import difflib
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NAMES_SHOWN = 12
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
 _FAMILY = 3  # more numbered columns in a row than this are shown as a range
 
 
@@ -71,6 +73,11 @@ class TableFile:
         """
         # An argument that is not UTF-8 names no column: Arrow, whose names all are, would not even look.
         positions = self.schema.get_all_field_indices(name) if name.isascii() or _is_unicode(name) else []
+        if len(positions) != 1 and self.is_csv and _begin_with_data(self.schema.names):
+            raise DataError(
+                f"{shown(self.path)} has no column {quoted(name)}: its first line looks like data "
+                f"({families(self.schema.names, longest=3)}): is the header missing?"
+            )
         if len(positions) > 1:
             raise DataError(f"{shown(self.path)} has {len(positions)} columns {quoted(name)}: rename all but one")
         if not positions:
@@ -81,6 +88,16 @@ class TableFile:
                 f"{shown(self.path)} has no column {quoted(name)}{hint}; its columns are {families(names)}{advice}"
             )
         return self.schema.field(positions[0])
+
+    def refuse_data_as_header(self, names: Sequence[str]) -> None:
+        """Refuse a header of numbers of which `names`, taken for dimensions, do not just count.
+
+        Raises
+        ------
+        DataError : asks whether the header is missing.
+        """
+        if self.is_csv and names and _begin_with_data(self.schema.names) and not _count_columns(names):
+            raise DataError(f"{shown(self.path)}: the first line looks like data: is the header missing?")
 
     def check(self, columns: Sequence[str]) -> None:
         """Refuse names of which there is not just one column.
@@ -103,6 +120,19 @@ class TableFile:
                 part = batch.slice(start, MOST_ROWS)
                 yield Block(self.path, first_row, part, self.is_csv)
                 first_row += part.num_rows
+
+
+def _count_columns(names: Sequence[str]) -> bool:
+    """Whether `names` are no numbers, or those from 0 or 1 on: data hardly look like that."""
+    plain = sorted(name.strip() for name in names)
+    counted = ({str(n + first) for n in range(len(plain))} == set(plain) for first in (0, 1))
+    return not all(map(_NUMBER.fullmatch, plain)) or any(counted)
+
+
+def _begin_with_data(names: Sequence[str]) -> bool:
+    """Whether a header holds nothing but numbers, or one that can number no column."""
+    numbers = [name.strip() for name in names if _NUMBER.fullmatch(name)]
+    return 1 < len(numbers) == len(names) or not all(map(str.isdigit, numbers))
 
 
 def _is_unicode(name: str) -> bool:
@@ -130,8 +160,8 @@ def _batches(file: TableFile, columns: Sequence[str] | None, row_groups: range |
         yield pa.RecordBatch.from_arrays(arrays, names=[names[position] for position in positions])
 
 
-def families(names: Sequence[str]) -> str:
-    """Return the column names as text; numbered ones of one prefix as the first and the last."""
+def families(names: Sequence[str], *, longest: int = _NAMES_SHOWN) -> str:
+    """Return up to `longest` column names as text; numbered ones of one prefix as the first and the last."""
     shown_names = []
     for prefix, group in itertools.groupby(names, key=_prefix):
         members = list(group)
@@ -139,8 +169,8 @@ def families(names: Sequence[str]) -> str:
             shown_names.append(f"{quoted(members[0])} … {quoted(members[-1])}")
         else:
             shown_names += [quoted(name) for name in members]
-    more = len(shown_names) - _NAMES_SHOWN
-    return ", ".join(shown_names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(shown_names) - longest
+    return ", ".join(shown_names[:longest]) + (f" and {more} more" if more > 0 else "")
 
 
 def _prefix(name: str) -> str | None:

@@ -155,7 +155,8 @@ class VectorReader:
 
     def _check_width(self, width: int, path: Location) -> None:
         if self._dim is not None and width != self._dim:
-            raise DataError(f"{shown(path)}: embeddings have {width} numbers, the head expects {self._dim}")
+            hint = f"the head expects {self._dim}: are they of another embedding model?"
+            raise DataError(f"{shown(path)}: embeddings have {width} numbers, {hint}")
         if self._width is not None and self._width_from is not None and width != self._width:
             raise DataError(
                 f"embeddings have {self._width} numbers in {shown(self._width_from)} but {width} in {shown(path)}"
@@ -210,7 +211,7 @@ def _read_wide(batch: pa.RecordBatch, where: EmbeddingColumns, place: Place) -> 
             columns.append(numbers.astype(where.dtype, copy=False))
     if len(columns) < len(where.columns):
         return None
-    matrix = np.empty((batch.num_rows, len(columns)), dtype=where.dtype)
+    matrix = np.empty((batch.num_rows, len(columns)), where.dtype)
     for start in range(0, batch.num_rows, _TRANSPOSED_ROWS):
         stop = start + _TRANSPOSED_ROWS
         matrix[start:stop] = np.stack([column[start:stop] for column in columns]).T
@@ -222,6 +223,7 @@ def _find(file: TableFile, name: str, taken: Collection[str]) -> tuple[str, ...]
         file.field(name)
         return (name,)
     sets = _numbered_sets(file, taken)
+    file.refuse_data_as_header([column for found in sets.values() for _, column in found])
     chosen = next((prefix for prefix in (name, f"{name}_") if prefix in sets), None)
     if chosen is None:
         if name != DEFAULT_NAME or not sets:
@@ -245,14 +247,13 @@ def _numbered_sets(file: TableFile, taken: Collection[str]) -> dict[str, list[tu
     """Return the numbered columns, each with its number, by prefix."""
     sets: dict[str, list[tuple[int, str]]] = {}
     for name in file.schema.names:
-        match = _NUMBERED.fullmatch(name)
-        if match is not None and name not in taken:
+        if name not in taken and (match := _NUMBERED.fullmatch(name)) is not None:
             sets.setdefault(match[1], []).append((int(match[2]), name))
     return sets
 
 
 def _in_order(file: TableFile, prefix: str, numbered: list[tuple[int, str]]) -> tuple[str, ...]:
-    numbered = sorted(numbered)
+    numbered.sort()
     names = tuple(name for _, name in numbered)
     for name in names:
         file.field(name)
@@ -260,8 +261,8 @@ def _in_order(file: TableFile, prefix: str, numbered: list[tuple[int, str]]) -> 
     for index, (number, name) in enumerate(numbered):
         if number > expected:
             raise DataError(
-                f"{shown(file.path)}: the numbered columns {quoted(names[0])} to {quoted(names[-1])} have a gap: "
-                f"{quoted(f'{prefix}{expected}')} is missing"
+                f"{shown(file.path)}: {quoted(f'{prefix}{expected}')} is missing among the numbered columns "
+                f"{quoted(names[0])} to {quoted(names[-1])}"
             )
         if number < expected:
             raise DataError(

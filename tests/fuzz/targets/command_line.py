@@ -133,7 +133,7 @@ def _run(arguments: list[str]) -> tuple[int, str, str]:
 @contextlib.contextmanager
 def _inside() -> Iterator[None]:
     """Work in the folder, without settings of the terminal, and with every warning an error."""
-    here = os.getcwd()  # noqa: PTH109
+    here = os.getcwd()  # noqa: PTH109 - as it is, without looking where links lead
     os.chdir(workplace())
     kept = {name: os.environ.pop(name) for name in ("COLUMNS", "FORCE_COLOR", "HEADEVAL_DEBUG") if name in os.environ}
     try:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from typing import Any
 
 from fuzz.promises import check_message, scratch
 from headeval.errors import DataError
@@ -63,5 +64,5 @@ def _is_plain(data: bytes) -> bool:
     return len(header) > 1 and len(rows) > 0 and {*map(len, rows)} == {len(header)} and "\0" not in text
 
 
-def _rows(columns: list[object]) -> list[tuple[str, ...]]:
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))  # type: ignore[attr-defined]
+def _rows(columns: list[Any]) -> list[tuple[str, ...]]:
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))

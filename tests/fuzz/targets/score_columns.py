@@ -59,7 +59,7 @@ def check(data: bytes) -> None:
     evaluation = evaluate(
         scores,
         labels,
-        kind=kind,  # type: ignore[arg-type]
+        kind=kind,  # type: ignore[arg-type]  # one of two texts
         binning="equal-mass" if options & 2 else "equal-width",
         ece_convention="positive-class" if options & 4 else "top-label",
         n_resamples=20 if options & 8 else 0,
@@ -118,7 +118,7 @@ def _check_metrics(evaluation: Evaluation) -> None:
 def _ends(interval: object) -> tuple[float, ...]:
     if interval is None:
         return ()
-    lower, upper = interval.lower, interval.upper  # type: ignore[attr-defined]
+    lower, upper = interval.lower, interval.upper  # type: ignore[attr-defined]  # an object: all measures have one
     assert lower <= upper
     return (lower, upper)
 
