@@ -40,9 +40,9 @@ def test_more_than_a_hundredth_of_copies_is_told(repeated: int, told: bool) -> N
         ({"safe": 90, "rude": 10, "hate": 10}, False, []),
         ({"hate ": 9, "Hate": 90}, False, []),  # of two classes nothing is said
         (
-            {"safe": 90, "Hate": 12, "not hate": 20, "hate ": 30},
+            {"safe": 179, "unsafe": 197, "unsfe": 24},
             False,
-            ["the classes 'Hate', 'hate ' differ in case or spaces only: are they one?"],
+            ["CAUTION: 'unsfe' (24 rows) looks like 'unsafe': misspelled?"],
         ),
         (
             {"safe": 90, "spam": 2, "rude": 9, "hate": 30},

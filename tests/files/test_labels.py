@@ -65,7 +65,7 @@ def test_string_views_are_labels(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "values", [["1", "0", "1"], ["1.0", "0", "1"], ["true", "False", "TRUE"], ["Unsafe", "safe", "unsafe"]]
+    "values", [["1", "0", "1"], ["1.0", "0", "1"], ["true", "False", "TRUE"], ["Unsafe", "SAFE", "Unsafe"]]
 )
 def test_known_pairs_in_csv_need_no_positive(tmp_path, values):
     assert from_csv(tmp_path, values).labels.tolist() == [1, 0, 1]
@@ -302,7 +302,7 @@ def test_other_heads_take_their_own_classes_only(tmp_path):
     assert from_parquet(tmp_path, ["hateful", "non-hateful"], classes=head).labels.tolist() == [1, 0]
     assert from_parquet(tmp_path, ["non-hateful"], classes=head).labels.tolist() == [0]
     for values in (["Hateful", "non-hateful"], [1, 0], ["hateful", "ok"]):
-        with pytest.raises(DataError, match=r"(?s)what is judged are 'non-hateful' and 'hateful'.*--positive"):
+        with pytest.raises(DataError, match=r"(?s)(differs from the class|what is judged are).*--positive"):
             from_parquet(tmp_path, values, classes=head)
 
 

@@ -155,7 +155,7 @@ def test_a_slice_whose_rows_have_no_weight_is_named_and_not_judged(headeval: Hea
     data = table(p=[0.9, 0.2, 0.8, 0.1], label=[1, 0, 1, 0], w=[1.0, 1, 0, 0], team=["a", "a", "b", "b"])
     options = ("--prob", "p", "--weight", "w", "--by", "team", "--min-rows", "1", "--require-each", "recall<=1")
     outcome = headeval("report", data, *options)
-    assert (outcome.code, outcome.out) == (2, "")
+    assert (outcome.code, outcome.out) == (3, "")
     assert "--by 'team': the slice 'b' has no weight" in outcome.err
 
 

@@ -81,7 +81,7 @@ def fit(
     # Only now what is made of numpy and pyarrow: so far, whatever is wrong is told at once.
     from headeval.cli.fitted_head import fitted_head
     from headeval.cli.held_out import judged_on_other_rows, judged_out_of_fold
-    from headeval.cli.row_notes import classes_note, unlabelled_note
+    from headeval.cli.row_notes import classes_note, unlabelled_note, zero_rows, zeros_note
     from headeval.cli.rows import Columns, class_counts, data_provenance, embedding_provenance
     from headeval.cli.training_rows import read_training
     from headeval.files.heads import write_head
@@ -114,6 +114,7 @@ def fit(
         *_notes(head, tables.embedding_model, training, weight),
         *classes_note(class_counts(examples), named=names is not None),
         *unlabelled_note(examples),
+        *zeros_note(zero_rows(examples.digests[:, 0], examples.dim)),
         *more_notes,
     )
     show(render_fit(FitSummary(provenance, training.fit, held_out, notes, training.path)))
@@ -169,7 +170,7 @@ def _train(
 
 def _spelled_alike(examples: "Examples", label: int | None) -> str:
     """Say which other class one of few rows may be a misspelling of."""
-    from headeval.cli.row_notes import spelled_alike
+    from headeval.files.label_faults import spelled_alike
 
     if label is None:
         return ""

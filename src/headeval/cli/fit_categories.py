@@ -14,6 +14,7 @@ from headeval.cli.console import show
 from headeval.cli.fitted_head import UNSPECIFIED, fitted_head, model_and_weight_notes
 from headeval.cli.held_out_categories import Judged, judged_on_other_rows, judged_out_of_fold
 from headeval.cli.left_out_categories import report_left_out
+from headeval.cli.row_notes import zero_rows, zeros_note
 from headeval.cli.rows import Columns
 from headeval.cli.training_rows import PlacedRows, category_columns, read_category_training, room_to_fit
 from headeval.files.category_rows import Category, CategoryExamples
@@ -211,13 +212,18 @@ def _summary(
         threshold=wanted.threshold,
         fits=tuple(fits),
         left_out=_left_out(rows.examples.categories, without),
-        notes=(*notes, *_unknown_note(fits), *judged.notes),
+        notes=(*notes, *_unknown_note(fits), *_zeros_note(rows.examples), *judged.notes),
         leakage=judged.leakage,
     )
 
 
 def _read(examples: CategoryExamples) -> int:
     return len(examples.kept)
+
+
+def _zeros_note(examples: CategoryExamples) -> tuple[str, ...]:
+    digests = examples.embedding_digests
+    return () if digests is None else zeros_note(zero_rows(digests[:, 0], examples.dim))
 
 
 def _unknown_note(fits: Sequence[CategoryFit]) -> tuple[str, ...]:

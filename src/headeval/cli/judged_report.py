@@ -9,6 +9,7 @@ from headeval.certifying.claims import ClaimCheck, check_claim
 from headeval.cli.judging import Measured, before_calibration, compared, drawn, judged_slices
 from headeval.cli.row_notes import model_note
 from headeval.cli.rows import Columns, data_provenance, embedding_provenance
+from headeval.cli.sources import model_of
 from headeval.cli.subject import Subject
 from headeval.comparison import Comparison
 from headeval.drift import Drift
@@ -124,6 +125,6 @@ def _provenance(subject: Subject, asked: Asked) -> dict[str, Any]:
     provenance |= {"label_column": subject.label_column, source.what: source.name}
     if source.head:
         provenance |= embedding_provenance(subject.examples, columns)
-        provenance["embedding_model"] = source.head.embedding_model
+        provenance["embedding_model"] = model_of(source.head, [subject.tables], columns.embedding_model)
     named = {"weights": columns.weight, "groups": columns.group}
     return provenance | {"threshold_from": subject.threshold_from} | {k: v for k, v in named.items() if v is not None}

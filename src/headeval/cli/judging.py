@@ -16,7 +16,7 @@ from headeval.core.class_scores import log_odds
 from headeval.core.stable import sigmoid
 from headeval.curves import Curves, curves
 from headeval.drift import Drift, drift
-from headeval.errors import UsageError
+from headeval.errors import DataError, UsageError
 from headeval.evaluation import Evaluation
 from headeval.evidence import Resampling
 from headeval.files.heads import read_head
@@ -86,7 +86,7 @@ def _part(subject: Subject, column: str, name: str, measured: Measured) -> Evalu
     mask = subject.examples.slices[column] == name
     weights = subject.examples.weights
     if weights is not None and not weights[mask].any():
-        raise UsageError(
+        raise DataError(
             f"--by {quoted(column)}: the slice {quoted(name)} has no weight, as --weight gives all of its rows 0; "
             "take these rows out of the file"
         )

@@ -1,6 +1,6 @@
 """What must be said of the rows: of their labels, of copies among them, and of few of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from headeval.cli.sources import Source
 from headeval.core.scaling import Scaling
 from headeval.files.examples import Examples
+from headeval.files.fingerprint import zero_digest
+from headeval.files.label_faults import misspelled
 from headeval.files.labels import counted
 from headeval.files.tables import Tables
 from headeval.head import LinearHead
 from headeval.head_history import RowsSeen, fit_label_column
-from headeval.printable import listed, quoted
+from headeval.printable import quoted
 from headeval.render.left_out import LIKE_THEM, much_left_out, part_of
 
 FEW_FOR_PLATT, FEW_OF_A_CLASS = 200, 10
@@ -91,20 +93,6 @@ def class_note(declared: tuple[str, str] | None, classes: tuple[str, str]) -> tu
     return (f"{quoted(classes[1])} is taken for the flagged class {quoted(declared[1])}, as --positive says",)
 
 
-def spelled_alike(names: Iterable[str]) -> list[list[str]]:
-    """Return which names are the same but for upper and lower case and spaces.
-
-    Examples
-    --------
-    >>> spelled_alike(["safe", "hate", "Hate "])
-    [['hate', 'Hate ']]
-    """
-    alike: dict[str, list[str]] = {}
-    for name in names:
-        alike.setdefault("".join(name.split()).casefold(), []).append(name)
-    return [together for together in alike.values() if len(together) > 1]
-
-
 def classes_note(counts: Mapping[str, int], *, named: bool) -> tuple[str, ...]:
     """Ask whether classes that were read from a column are misspelled: a slip of the pen there is one class more.
 
@@ -116,14 +104,16 @@ def classes_note(counts: Mapping[str, int], *, named: bool) -> tuple[str, ...]:
     if len(counts) <= 2:
         return ()
     few = {name: rows for name, rows in counts.items() if rows < FEW_OF_A_CLASS}
-    alike = [] if named else spelled_alike(counts)
-    notes = [f"the classes {listed(names)} differ in case or spaces only: are they one?" for names in alike]
+    alike = [] if named else misspelled(counts)
+    notes = [f"CAUTION: {_rows_of(counts, rare)} looks like {quoted(common)}: misspelled?" for rare, common in alike]
     if few:
-        misspelled = "" if named else ": are they meant, or misspelled?"
-        notes.append(
-            f"classes of fewer than {FEW_OF_A_CLASS} rows, which teach a head little: {counted(few)}{misspelled}"
-        )
+        doubt = "" if named else ": are they meant, or misspelled?"
+        notes.append(f"classes of fewer than {FEW_OF_A_CLASS} rows, which teach a head little: {counted(few)}{doubt}")
     return tuple(notes)
+
+
+def _rows_of(counts: Mapping[str, int], name: str) -> str:
+    return counted({name: counts[name]})
 
 
 def copies(digests: NDArray[np.uint64]) -> int:
@@ -138,6 +128,43 @@ def copies_note(digests: NDArray[np.uint64]) -> tuple[str, ...]:
         return ()
     of = f"{repeated:,} of {digests.shape[0]:,} rows are copies of another (the same embedding)"
     return (f"{of}; intervals and gates take each for independent evidence: leave copies out, or name them by --group",)
+
+
+def zero_rows(digests: NDArray[np.uint64], dim: int | None) -> int:
+    """Return how many embeddings are all zero; digests (n,), the first halves."""
+    return 0 if dim is None else int(np.count_nonzero(digests == zero_digest(dim)))
+
+
+def zeros_note(n: int, *, rows: str = "rows") -> tuple[str, ...]:
+    """Say how many rows have an embedding of zeros, which is what a job that failed leaves behind.
+
+    Parameters
+    ----------
+    n : how many; of none nothing is said.
+    rows : what to call them.
+    """
+    if not n:
+        return ()
+    if n == 1:
+        return (f"1 {rows[:-1]} has an embedding of zeros: its score says nothing of it",)
+    return (f"{n:,} {rows} have an embedding of zeros: they all get the same score",)
+
+
+class ZeroRows:
+    """Counts, block by block, the rows whose embedding is all zero.
+
+    Parameters
+    ----------
+    dim : the width of the embeddings.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self._dim = dim
+        self.n = 0
+
+    def add(self, digests: NDArray[np.uint64]) -> None:
+        """Count the rows with these digests, shape (n,)."""
+        self.n += zero_rows(digests, self._dim)
 
 
 def few_rows(scaling: Scaling, n: int, positives: int) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ def score(
     heads = _folder(head) if by_category else {"": read_head(head)}
     tables = open_tables(data)
     # Only now what is made of pyarrow: so far, whatever is wrong is told at once.
+    from headeval.cli.row_notes import ZeroRows, zeros_note
     from headeval.cli.rows import reading
     from headeval.cli.sources import check_models
     from headeval.files.output import check_table_output
@@ -55,12 +56,13 @@ def score(
     declared = [DeclaredScores.of_head(one, category) for category, one in heads.items()]
     check_columns_free(declared, tables)
     counters = {category: SeenCounter(one.metrics) for category, one in heads.items()}
+    zeros = ZeroRows(next(iter(heads.values())).dim)
     joint, model = JointHeads(list(heads.values())), _embedding_model(heads)
     with connected(engine, scheduler) as cluster:
         blocks_of, track = head_blocks_of(cluster), reading(quiet)
         rows, flagged = write_scored(
             output,
-            blocks_of(tables, joint, embedding=embedding, counters=list(counters.values()), track=track),
+            blocks_of(tables, joint, embedding=embedding, counters=[*counters.values(), zeros], track=track),
             declared,
             earlier=declared_scores(tables),
             seen=lambda: {category: counter.total() for category, counter in counters.items()},
@@ -71,6 +73,8 @@ def score(
     decided = _decided(heads, flagged)
     by = f"the heads of {head}" if by_category else str(head)
     say(f"{rows:,} rows scored by {by}, {decided}: written to {output}", quiet=quiet)
+    for note in zeros_note(zeros.n):
+        say(note, quiet=quiet)
 
 
 def _folder(folder: Path) -> "dict[str, LinearHead]":

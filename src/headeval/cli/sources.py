@@ -8,7 +8,7 @@ from typing import Any
 
 from headeval.cli.class_columns import class_columns, names_several
 from headeval.errors import UsageError
-from headeval.files.heads import check_embedding_model, read_head
+from headeval.files.heads import check_embedding_model, one_model, read_head
 from headeval.files.label_columns import label_columns
 from headeval.files.scores import DeclaredScores, declarations_differ, declared_scores, declared_seen
 from headeval.files.tables import Tables
@@ -122,9 +122,22 @@ def head_source(head: LinearHead, name: str) -> Source:
 
 
 def check_models(head: LinearHead, tables: Tables, option: str | None) -> None:
-    """Refuse embeddings that the option or the files' metadata ascribe to another model than the head's."""
+    """Refuse embeddings that the option or the files' metadata ascribe to another model than the head's.
+
+    Where the option names the head's model, files may write it with another owner (`owner/model`) or in another case.
+    """
     check_embedding_model(head, name=option, source="--embedding-model")
+    named = tables.embedding_model
+    if option == head.embedding_model and named is not None and one_model(named, option):
+        return
     check_embedding_model(head, name=tables.embedding_model, source=str(tables.paths[0]))
+
+
+def model_of(head: LinearHead, tables: Sequence[Tables], option: str | None) -> str:
+    """Return the embedding model for a report: the head's, and where neither files nor option name one that it is."""
+    named = option is not None or all(part.embedding_model is not None for part in tables)
+    named |= head.embedding_model == "unspecified"
+    return head.embedding_model if named else f"{head.embedding_model} (of the head; the files name none)"
 
 
 def columns_source(

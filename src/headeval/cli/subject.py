@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headeval.cli.row_notes import class_note, copies_note, label_column_note, unlabelled_note, which_rows
+from headeval.cli.row_notes import (
+    class_note,
+    copies_note,
+    label_column_note,
+    unlabelled_note,
+    which_rows,
+    zero_rows,
+    zeros_note,
+)
 from headeval.cli.sources import Source
 from headeval.core.checks import FloatArray, IntArray
 from headeval.files.examples import Examples
@@ -85,13 +93,18 @@ class Subject:
         return copies_note(self.examples.digests[:, 0])
 
     @property
+    def _zeros(self) -> int:
+        return 0 if self.examples.dim is None else zero_rows(self.examples.digests[:, 0], self.examples.dim)
+
+    @property
     def label_notes(self) -> tuple[str, ...]:
-        """What must be said of the labels alone."""
+        """What must be said of the labels, and of rows that no score can tell apart."""
         history = self.source.head.metrics if self.source.head else {}
         return (
             *class_note(self.source.classes, self.examples.classes),
             *label_column_note(history, self.label_column),
             *unlabelled_note(self.examples),
+            *zeros_note(self._zeros),
         )
 
     def evaluate(self, rows: Any = slice(None), **options: Any) -> "Evaluation":

@@ -12,9 +12,9 @@ from headeval.certifying.certifiable import Goal
 from headeval.certifying.choice import Certification, Sample
 from headeval.certifying.claim_record import CERTIFIED, ON_THE_SAMPLE, Claim, ClaimedRequirement
 from headeval.certifying.summary import BenignCounts
-from headeval.cli.row_notes import copies
+from headeval.cli.row_notes import copies, zero_rows, zeros_note
 from headeval.cli.rows import Columns, data_provenance, embedding_provenance, read_subject, reading, rows_used
-from headeval.cli.sources import check_models, head_source
+from headeval.cli.sources import check_models, head_source, model_of
 from headeval.cli.subject import Subject
 from headeval.core.stable import sigmoid
 from headeval.drift import EXAMPLES
@@ -111,6 +111,8 @@ class ThresholdRows:
         """Return what a reader must not miss."""
         labels = () if self.subject is None else self.subject.label_notes
         notes = [*self._rows_of_the_fit(), *self._copies(), *labels]
+        if self.benign is not None:
+            notes += zeros_note(zero_rows(self.benign.digests, self.head.dim), rows="benign rows")
         if self.unread_labels is not None:
             column = quoted(self.unread_labels)
             notes.append(f"the benign files have a column {column}, which is not read: all their rows count as benign")
@@ -265,7 +267,8 @@ def _provenance(
         provenance |= data_provenance(data, subject.examples) | embedding_provenance(subject.examples, columns)
     if traffic is not None:
         provenance["benign"] = [str(file) for file in traffic.paths]
-    provenance |= {"head": name, "embedding_model": head.embedding_model}
+    tables = [part for part in (None if subject is None else subject.tables, traffic) if part is not None]
+    provenance |= {"head": name, "embedding_model": model_of(head, tables, columns.embedding_model)}
     if subject is not None:
         negative, positive = map(in_sentence, subject.examples.classes)
         p, n = sample.positives.size, sample.negatives.size

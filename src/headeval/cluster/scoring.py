@@ -16,11 +16,10 @@ from headeval.files.fingerprint import row_digests
 from headeval.files.part_facts import EveryFault
 from headeval.files.parts import TablePart
 from headeval.files.row_faults import RowFaults
-from headeval.files.scored_blocks import ScoredBlock
+from headeval.files.scored_blocks import RowCounter, ScoredBlock
 from headeval.files.tables import Block, Tables
 from headeval.files.vector_blocks import one_table
 from headeval.files.vectors import EmbeddingColumns, VectorReader
-from headeval.head_history import SeenCounter
 from headeval.joint_heads import JointHeads
 
 
@@ -52,7 +51,7 @@ def cluster_blocks(
     heads: JointHeads,
     *,
     embedding: str,
-    counters: Sequence[SeenCounter],
+    counters: Sequence[RowCounter],
     track: Callable[..., Any],
 ) -> Iterator[ScoredBlock]:
     """Return block after block, scored by heads; as `headeval.files.scored_blocks.head_blocks`, without the embeddings.
@@ -105,7 +104,7 @@ def _logit_bytes(scored: ScoredBlock) -> int:
 
 
 def _scored(
-    cluster: Cluster, tables: Tables, heads: JointHeads, where: EmbeddingColumns, counters: Sequence[SeenCounter]
+    cluster: Cluster, tables: Tables, heads: JointHeads, where: EmbeddingColumns, counters: Sequence[RowCounter]
 ) -> Iterator[ScoredBlock]:
     faults = RowFaults()
     sent = cluster.submit(as_it_is, heads)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from headeval.errors import DataError
 from headeval.files.arrow_errors import reading, shown
 from headeval.files.numeric import is_text, plain_type
 from headeval.files.row_faults import Place
+from headeval.files.value_texts import value_texts
 from headeval.printable import quoted
 
 MISSING = -1
@@ -87,7 +87,7 @@ class Categories:
         # A dictionary may hold values that no row has: these are no categories.
         used = np.flatnonzero(np.bincount(indices, minlength=len(coded.dictionary))[: len(coded.dictionary)])
         with self._reading(column.type, place):
-            texts = _texts(coded.dictionary.take(pa.array(used)))
+            texts = value_texts(coded.dictionary.take(pa.array(used)))
         codes = np.full(len(coded.dictionary) + 1, MISSING, dtype=np.int64)
         codes[used] = [self._number(text, kind, place) for text in texts]
         by_row: NDArray[np.int64] = codes[indices]
@@ -142,19 +142,3 @@ def _encoded(column: pa.Array) -> pa.DictionaryArray:
 def _is_binary(kind: pa.DataType) -> bool:
     names = ("is_binary", "is_large_binary", "is_binary_view", "is_fixed_size_binary")
     return any(getattr(pa.types, name)(kind) for name in names)
-
-
-def _texts(values: pa.Array) -> list[str | None]:
-    if pa.types.is_float16(values.type):
-        values = values.cast(pa.float32())
-    if pa.types.is_boolean(values.type):
-        return [None if value is None else str(value).lower() for value in values.to_pylist()]
-    if pa.types.is_decimal(values.type):
-        return [None if value is None else _plain_decimal(value) for value in values.to_pylist()]
-    return values.cast(pa.large_string()).to_pylist()  # type: ignore[no-any-return]  # pyarrow has no types
-
-
-def _plain_decimal(value: Decimal) -> str:
-    """Return a decimal without exponent and closing zeros, so that no scale shows: Arrow writes 0 as 0E-18."""
-    text = format(value, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text

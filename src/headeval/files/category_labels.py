@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from headeval.errors import DataError
 from headeval.files.categories import canonical_number
+from headeval.files.label_faults import check_spellings
 from headeval.files.labels import LabelRule, counted, known_pair, resolve_labels
 from headeval.printable import quoted
 
@@ -51,6 +52,7 @@ def resolve_categories(
             rules.append(LabelRule(of_head or (next(iter(values)), named), frozenset()))
         else:
             at = f"{where}: column {quoted(name)}"
+            check_spellings(values, where=at, classes=of_head)
             rule = resolve_labels(values, where=at, positive=named, classes=of_head, instead=_by_itself(name))
             _refuse_missing(rule, values, at)
             rules.append(rule)

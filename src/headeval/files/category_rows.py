@@ -22,6 +22,7 @@ from headeval.files.gathered_rows import (
     embedded_fields,
     file_names,
     gathered,
+    groups_and_slices,
     untracked,
     usable_weights,
 )
@@ -216,7 +217,7 @@ def read_category_examples(
         score_columns=tuple(scores),
     )
     rows = gathered(tables, wanted, embedding, Keeping(hold, project, on_block), track=track, collect=collect)
-    where, groups = file_names(tables), rows.groups()
+    where, (groups, slices) = file_names(tables), groups_and_slices(tables, rows)
     coded = dict(zip(labels, rows.labels(), strict=True))
     counts = {name: column.counts() for name, column in coded.items()}
     if not any(counts.values()):
@@ -233,7 +234,7 @@ def read_category_examples(
         scores=rows.many_scores(),
         weights=rows.weights(),
         groups=None if groups is None else groups.ranks(),
-        slice_columns=rows.slices(),
+        slice_columns=slices,
         unlabelled=rows.unlabelled,
         kept=rows.kept(),
         where=where,

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from headeval.errors import DataError
 from headeval.files.categories import canonical_number
-from headeval.files.labels import LabelRule, counted, one_a_number, resolve_labels, spelled_alike
+from headeval.files.label_faults import check_values
+from headeval.files.labels import LabelRule, counted, known_pair, one_a_number, resolve_labels, spelled_alike
 from headeval.printable import listed, quoted
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -55,7 +56,8 @@ def resolve_classes(
 
     Raises
     ------
-    DataError : for values that are none of the classes, where `positive` is not among them or not the last, and where
+    DataError : for text that reads like a missing label, values that differ in case or spaces only, and those that are
+        none of the classes, where `positive` is not among them or not the last, and where
         nothing tells the flagged class.
 
     Examples
@@ -63,9 +65,10 @@ def resolve_classes(
     >>> resolve_classes({"c": 1, "10": 2, "9": 3, "b": 1}, where="labels", positive="b", many=True).names
     ('9', '10', 'c', 'b')
     """
+    check_values(counts, where=where, classes=classes, positive=positive)
     if classes is None:
         merged = one_a_number(counts)
-        if many and len(set(merged.values())) > 2:
+        if many and len(set(merged.values())) > 2 and known_pair(counts) is None:
             return _learnt(counts, merged, where, positive)
         return resolve_labels(counts, where=where, positive=positive)
     if len(classes) == 2 and not many:

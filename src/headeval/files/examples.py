@@ -21,6 +21,7 @@ from headeval.files.gathered_rows import (
     embedded_fields,
     file_names,
     gathered,
+    groups_and_slices,
     untracked,
     usable_weights,
 )
@@ -193,14 +194,14 @@ def read_examples(
         many=many_classes,
         may_name_them=may_name_them,
     )
-    groups = rows.groups()
+    groups, slices = groups_and_slices(tables, rows)
     return Examples(
         **_labelled(coded, rule),
         **embedded_fields(rows),
         scores=rows.scores(),
         weights=usable_weights(rows.weights(), where=f"{file_names(tables)}: column {quoted(weight)}"),
         groups=None if groups is None else groups.ranks(),
-        slices={name: column.row_texts() for name, column in rows.slices().items()},
+        slices={name: column.row_texts() for name, column in slices.items()},
         unlabelled=rows.unlabelled,
         kept=rows.kept(),
         class_scores=rows.many_scores(),

@@ -54,6 +54,17 @@ def row_digests(values: NDArray[Any]) -> NDArray[np.uint64]:
     return np.frombuffer(b"".join(digests), dtype=">u8").reshape(-1, 2).astype(np.uint64)
 
 
+def zero_digest(dim: int) -> np.uint64:
+    """Return the first half of the digest of an embedding of zeros.
+
+    Examples
+    --------
+    >>> bool(row_digests(np.array([[0.0, -0.0, 0.0]]))[0, 0] == zero_digest(3))
+    True
+    """
+    return np.uint64(row_digests(np.zeros((1, dim), dtype=np.float32))[0, 0])
+
+
 def _level(rows: NDArray[Any], levelled: NDArray[np.float32]) -> None:
     """Write the rows, each multiplied by its power of two, into `levelled`; every number is rounded once."""
     if rows.dtype not in (np.float32, np.float64):

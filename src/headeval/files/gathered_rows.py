@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from headeval.errors import DataError
 from headeval.files.arrow_errors import shown
+from headeval.files.coded_columns import Coded
 from headeval.files.collecting import Collector, Wanted
 from headeval.files.embedded_rows import Keeping
+from headeval.files.one_value import check_comparable, one_value_each
 from headeval.files.tables import Block, Tables
 from headeval.files.vectors import find_embedding
 
@@ -33,11 +35,11 @@ def check_columns(
     by: Sequence[str],
     scores: Sequence[str] = (),
 ) -> None:
-    """Refuse names of which a file has not just one column, and say which option named them.
+    """Refuse names of which a file has not just one column, or of which two files cannot be compared.
 
     Raises
     ------
-    DataError : for the first of them.
+    DataError : for the first of them, naming the option.
     """
     named: dict[str | None, str] = dict.fromkeys(labels, "--label")
     named |= {weight: "--weight", group: "--group"} | dict.fromkeys(by, "--by")
@@ -45,6 +47,19 @@ def check_columns(
         for column, option in [*named.items(), *((name, "") for name in scores)]:
             if column is not None:
                 file.field(column, option=option)
+    check_comparable(tables, [name for name in (group, *by) if name is not None], labels=labels)
+
+
+def groups_and_slices(tables: Tables, rows: Collector) -> tuple[Coded | None, dict[str, Coded]]:
+    """Return the columns of groups and of slices, in which equal values of all files are one.
+
+    Raises
+    ------
+    DataError : for values of one file that cannot be compared with those of another.
+    """
+    groups, name = rows.groups(), rows.wanted.group
+    slices = {by: one_value_each(tables, by, column) for by, column in rows.slices().items()}
+    return groups if groups is None or name is None else one_value_each(tables, name, groups), slices
 
 
 def gathered(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,16 @@ from headeval.files.numeric import read_numbers
 from headeval.files.row_faults import RowFaults
 from headeval.files.tables import Block, Tables
 from headeval.files.vector_blocks import embedding_blocks
-from headeval.head_history import SeenCounter
 from headeval.joint_heads import JointHeads
 from headeval.printable import quoted
 from headeval.scored_rows import ScoreKind
+
+
+class RowCounter(Protocol):
+    """What counts rows by their digests, block by block."""
+
+    def add(self, digests: NDArray[np.uint64]) -> None:
+        """Count the rows with these digests, shape (n,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,7 @@ def head_blocks(
     heads: JointHeads,
     *,
     embedding: str,
-    counters: Sequence[SeenCounter],
+    counters: Sequence[RowCounter],
     track: Track = untracked,
 ) -> Iterator[ScoredBlock]:
     """Return block after block, with all its columns, scored by heads; `counters` count the rows they have seen.
