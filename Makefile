@@ -21,8 +21,8 @@ types: ## strict mypy
 test: ## the fast tests, doctests and README commands
 	$(PYTHON) -m pytest -n 2
 
-slow: ## what needs minutes or the package index
-	$(PYTHON) -m pytest -n 2 -m slow
+slow: ## what needs minutes or the package index; three at once, since many of them wait
+	$(PYTHON) -m pytest -n 3 -m slow
 
 faults: ## plant faults and see the tests catch them
 	$(PYTHON) tests/plant_faults.py

@@ -14,6 +14,8 @@ from hypothesis import Phase, settings
 # No deadline: on a loaded machine the first example of a property takes longer than any that would be sensible.
 # Half of the usual 100 examples: all that is run before a change lands runs them twice, with other seeds each time.
 settings.register_profile("headeval", deadline=None, max_examples=50)
+# For the lowest versions, where the question is what another version of a library answers.
+settings.register_profile("few", deadline=None, max_examples=15)
 # For `tests/mutants.py`, which runs tests some ten thousand times: the same few examples every time, and no search for
 # smaller ones.
 settings.register_profile(

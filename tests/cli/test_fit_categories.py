@@ -74,6 +74,7 @@ def two(make_table: MakeTable) -> Path:
 # --- the numbers
 
 
+@pytest.mark.slow
 def test_auc_and_ap_of_all_eight_categories_are_those_of_a_scikit_learn_cross_validation(
     headeval: Headeval, tmp_path: Path
 ) -> None:

@@ -62,6 +62,7 @@ def test_colours_on_a_terminal_and_not_one_escape_code_with_no_color_or_json(sco
     assert json.loads(as_json)["passed"] is False
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_the_same_bytes_whatever_the_terminal_or_locale(scores: Path) -> None:
     environments: list[dict[str, str]] = [
         {},

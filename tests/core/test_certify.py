@@ -222,7 +222,14 @@ def test_the_bound_at_an_edge_meets_the_level_exactly_and_is_1_where_every_row_i
     assert edge_bound(3, 3, confidence=0.9) == 1.0
 
 
-@pytest.mark.parametrize(("n", "atom", "above"), [(299, 0.0101, 0.0), (1000, 0.00202, 0.00808), (1000, 0.0101, 0.0)])
+@pytest.mark.parametrize(
+    ("n", "atom", "above"),
+    [
+        (299, 0.0101, 0.0),
+        pytest.param(1000, 0.00202, 0.00808, marks=pytest.mark.slow),
+        pytest.param(1000, 0.0101, 0.0, marks=pytest.mark.slow),
+    ],
+)
 def test_an_atom_that_is_hit_once_or_never_does_not_break_the_promise(n: int, atom: float, above: float) -> None:
     """No tie shows it: a saturated probability, or a default score, that a share of all negatives has."""
 
@@ -254,7 +261,14 @@ def test_the_textbook_rule_breaks_the_promise_nearly_every_other_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "step", [pytest.param(1e-6, marks=pytest.mark.slow), pytest.param(1e-4, marks=pytest.mark.slow), 0.05, 0.3, 1.0]
+    "step",
+    [
+        pytest.param(1e-6, marks=pytest.mark.slow),
+        pytest.param(1e-4, marks=pytest.mark.slow),
+        pytest.param(0.05, marks=pytest.mark.slow),
+        0.3,
+        1.0,
+    ],
 )
 def test_fpr_holds_for_scores_with_ties_too(step: float) -> None:
     def deploy(rng: np.random.Generator) -> bool:
@@ -265,6 +279,7 @@ def test_fpr_holds_for_scores_with_ties_too(step: float) -> None:
     assert violations(deploy, 3) <= most(0.05)
 
 
+@pytest.mark.slow
 def test_an_atom_at_the_stopping_score_does_not_break_the_promise() -> None:
     """2 % of the negatives score exactly 1 and 0.5 % more: flagging from 1 on flags 2.5 %, not 1 %."""
 

@@ -53,6 +53,7 @@ def test_half_widths_are_those_of_the_numerical_hessian(seed: int, shift: float)
     assert temperature.intercept_interval is None
 
 
+@pytest.mark.slow
 def test_the_intervals_cover_what_made_the_rows() -> None:
     """Of 600 samples 95 % ± three standard errors (2.7 %) hold the truth."""
     rng = np.random.default_rng(11)
