@@ -19,10 +19,10 @@ types: ## strict mypy
 	$(PYTHON) -m mypy
 
 test: ## the fast tests, doctests and README commands
-	$(PYTHON) -m pytest -n 2
+	$(PYTHON) -m pytest -n 2 --dist worksteal
 
 slow: ## what needs minutes or the package index; three at once, since many of them wait
-	$(PYTHON) -m pytest -n 3 -m slow
+	$(PYTHON) -m pytest -n 3 --dist worksteal -m slow
 
 faults: ## plant faults and see the tests catch them
 	$(PYTHON) tests/plant_faults.py

@@ -279,7 +279,9 @@ def run_steps(line: str) -> str:
     return re.sub(r'^"\$python" ', "", line)
 
 
-@pytest.mark.parametrize("step", ["ruff format --check", "ruff check", "mypy", "pytest -n 3 -m slow", "plant_faults"])
+@pytest.mark.parametrize(
+    "step", ["ruff format --check", "ruff check", "mypy", "pytest -n 3 --dist worksteal -m slow", "plant_faults"]
+)
 def test_ci_and_make_run_the_same_words(step: str) -> None:
     """The same step by hand and in CI, so that neither is stricter than the other."""
 

@@ -11,7 +11,7 @@ from headeval.certifying.choice import Sample, allowed_thresholds, certification
 from headeval.core.stable import logit, sigmoid
 from headeval.core.thresholds import short_number
 
-DEPLOYMENTS = 1000
+DEPLOYMENTS = 600
 APART = 2.0  # logits: negatives N(-2, 1), positives N(0, 1)
 
 

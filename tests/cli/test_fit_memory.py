@@ -262,8 +262,8 @@ def peak_of_fit(folder: Path, data: Path, *arguments: str) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "d", "wide", "memory"),
-    [(90_000, 768, False, 100), (400_000, 64, False, 100), (80_000, 256, True, 60)],
-    ids=["280 MB of 768 dimensions", "64 dimensions", "one column a dimension"],
+    [(60_000, 768, False, 70), (300_000, 64, False, 80), (60_000, 256, True, 50)],
+    ids=["180 MB of 768 dimensions", "64 dimensions", "one column a dimension"],
 )
 def test_files_larger_than_the_budget_are_fitted_within_it(
     tmp_path: Path, n: int, d: int, wide: bool, memory: int

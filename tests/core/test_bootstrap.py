@@ -472,7 +472,7 @@ def test_wrong_levels_are_refused() -> None:
 
 # How often the truth is inside
 
-SAMPLES = 300
+SAMPLES = 200
 # At a true coverage of 93 %, fewer of 300 samples are covered less than once in a thousand times.
 LEAST_COVERED = int(stats.binom.ppf(0.001, SAMPLES, 0.93))
 

@@ -20,7 +20,7 @@ from headeval.core.certify import (
 )
 from headeval.core.rows_needed import more_rows_needed, rows_needed
 
-DEPLOYMENTS = 2000
+DEPLOYMENTS = 1000
 ROUNDING = 1 + 1e-9  # of a level such as 1 - 0.9
 
 

@@ -75,15 +75,11 @@ TOGETHER = "".join(f"{text[:60]}/" for name, text in TEXTS.items() if "list" not
 ALONE = (
     "formula",
     "minus one",
-    "equals one",
     "markup of pages",
-    "markdown",
     "10,000 characters",
     "3,000 wide characters",
-    "marks",
     "spaces",
     "list and pattern",
-    "grammar",
 )
 
 # Written by hand: what a person sees of it.
@@ -500,7 +496,7 @@ def scored(tmp_path: Path, columns: dict[str, Any], n: int) -> Path:
     return tmp_path / "s.parquet"
 
 
-@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 40])
+@pytest.mark.parametrize("every", [pytest.param(3, marks=pytest.mark.slow), 40])
 def test_naughty_strings_are_columns_slices_and_groups(tmp_path: Path, every: int) -> None:
     """Each is the name of a column of slices, and a slice of another; JSON gives all of them back."""
     names = unique(NAUGHTY)[::every]
@@ -562,7 +558,6 @@ STREAMS = {
     "strict ASCII": {"PYTHONIOENCODING": "ascii:strict"},
     "cp1252": {"PYTHONIOENCODING": "cp1252"},
     "latin-1": {"PYTHONIOENCODING": "latin-1:strict", "LC_ALL": "C", "PYTHONUTF8": "0"},
-    "cp437": {"PYTHONIOENCODING": "cp437:strict"},
     "UTF-16": {"PYTHONIOENCODING": "utf-16"},
 }
 
@@ -616,7 +611,7 @@ def test_a_narrow_encoding_or_a_path_of_none_crashes_no_command(not_utf8: Path, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("term", ["dumb", "xterm-256color", "linux", ""])
+@pytest.mark.parametrize("term", ["dumb", "xterm-256color"])
 def test_a_terminal_gets_no_sequence_but_colours(not_utf8: Path, term: str) -> None:
     for arguments in commands(not_utf8):
         ours, theirs = pty.openpty()
