@@ -98,7 +98,7 @@ def atomic_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
         raw.finish()
         with _os_errors_of(path):
             _publish(temporary, target, force=force)
-    except Exception as error:
+    except Exception as error:  # goes on, or as the failed write that caused it
         if raw is None:  # it was not made, and what has its name may be another's
             is_ours = not isinstance(error, OutputError)
         elif raw.failure not in (None, error):  # a library has made another error of the failed write, or hidden it
